@@ -168,8 +168,11 @@ void Eviction::GiveBackSpare() {
 }
 
 bool Eviction::MustAwaitFreed(size_t size_bytes) {
-  return MustAwaitSpare(size_bytes) ||
-         (!CapturesGoOn() && state_.residency.MustAwaitLaidOut(size_bytes));
+  return MustAwaitSpare(size_bytes) || MustAwaitLaidOut(size_bytes);
+}
+
+bool Eviction::MustAwaitLaidOut(size_t size_bytes) {
+  return !CapturesGoOn() && state_.residency.MustAwaitLaidOut(size_bytes);
 }
 
 bool Eviction::MustAwaitSpare(size_t size_bytes) {
@@ -182,10 +185,11 @@ void Eviction::AwaitFreedFor(size_t size_bytes) {
     std::int64_t wish_ns = 0;
     {
       const StateLock lock(state_.locks);
-      if (!MustAwaitFreed(size_bytes)) return;
-      const bool is_wish = !MustAwaitSpare(size_bytes);
-      if (is_wish) wish_ns = WishNs();
-      if (is_wish && wish_ns == 0) return;
+      if (!MustAwaitSpare(size_bytes)) {
+        if (!MustAwaitLaidOut(size_bytes)) return;
+        wish_ns = WishNs();
+        if (wish_ns == 0) return;
+      }
       next = waits_.WithEvents(state_.residency.NextToAwait());
       if (next.empty()) return;
     }

@@ -43,6 +43,7 @@ class Eviction {
 
  private:
   bool MustAwaitSpare(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+  bool MustAwaitLaidOut(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   std::int64_t WishNs() SPILLWAY_REQUIRES(kStateLock);
   void AwaitOneOf(const Waits::Awaited& awaited, StallCause cause, std::int64_t wish_ns)
       SPILLWAY_EXCLUDES(kStateLock);

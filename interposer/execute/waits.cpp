@@ -45,9 +45,9 @@ void Waits::Await(Use use, CUevent event, StallCause cause) {
 // No event says which use completes first, so they are polled in turn. A single use is waited for,
 // and so is a stream without events. Both could outlast a deadline.
 void Waits::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause, std::uint64_t deadline_ns) {
-  const auto has_none = [](const AwaitedUse& one) { return !one.event; };
-  const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
   if (deadline_ns == kNever) {
+    const auto has_none = [](const AwaitedUse& one) { return !one.event; };
+    const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
     if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
     if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
   }

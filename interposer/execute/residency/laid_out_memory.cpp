@@ -64,8 +64,7 @@ bool LaidOutMemory::IsMade(int piece) {
 // Gives nothing up that would not be enough.
 bool LaidOutMemory::Make(int piece) {
   const size_t bytes = parts_.chunks->PieceBytes(piece);
-  const size_t idle_bytes = parts_.freed->BytesBesidePieces(FreedMemory::Work::kIdle);
-  if (!may_make_ || parts_.chunks->RoomBesidePieces() + idle_bytes < bytes) return false;
+  if (!may_make_ || AtHandBesidePieces() < bytes) return false;
   while (parts_.chunks->RoomBesidePieces() < bytes) {
     if (!parts_.freed->YieldIdleBesidePieces()) return false;
   }
@@ -80,10 +79,12 @@ bool LaidOutMemory::MayBeMadeSoon(const Pieces& pieces) {
     missing_bytes += parts_.chunks->Piece(piece) ? 0 : parts_.chunks->PieceBytes(piece);
   const size_t coming_bytes = parts_.freed->BytesBesidePieces(FreedMemory::Work::kUnderWay) +
                               parts_.departures->BytesBesidePieces();
-  return coming_bytes > 0 && parts_.chunks->RoomBesidePieces() +
-                                     parts_.freed->BytesBesidePieces(FreedMemory::Work::kIdle) +
-                                     coming_bytes >=
-                                 missing_bytes;
+  return coming_bytes > 0 && AtHandBesidePieces() + coming_bytes >= missing_bytes;
+}
+
+size_t LaidOutMemory::AtHandBesidePieces() {
+  return parts_.chunks->RoomBesidePieces() +
+         parts_.freed->BytesBesidePieces(FreedMemory::Work::kIdle);
 }
 
 // Note [Exchanged pieces]

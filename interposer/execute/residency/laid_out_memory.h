@@ -66,6 +66,7 @@ class LaidOutMemory {
   bool IsMade(int piece);
   bool Make(int piece);
   bool MayBeMadeSoon(const Pieces& pieces);
+  size_t AtHandBesidePieces();
   bool Exchange(const Pieces& pieces, const Chunks& chunks, Wanted wanted);
 
   const Parts parts_;
