@@ -34,9 +34,15 @@ bool Forbid(std::uintptr_t address, std::size_t size_bytes) {
   return mmap(Pointer(address), size_bytes, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-bool Move(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes) {
-  return mremap(Pointer(from), size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+bool Move(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes, int flags = 0) {
+  return mremap(Pointer(from), size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED | flags,
                 Pointer(to)) != MAP_FAILED;
+}
+
+// `from` is never free meanwhile: it could become another thread's stack, which Forbid would take
+// away. Linux before 5.7 cannot do that.
+bool MoveOut(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes) {
+  return Move(from, to, size_bytes, MREMAP_DONTUNMAP) || Move(from, to, size_bytes);
 }
 
 // Free addresses at a whole granule, so that whole page tables move. 0 when there are none.
@@ -138,7 +144,7 @@ void PhysicalBlock::Hide(std::uintptr_t address) {
   const auto place = shown_.find(address);
   if (file_ < 0) {
     hidden_at_ = FindFreeAddresses(size_bytes_);
-    Require(hidden_at_ != 0 && Move(address, hidden_at_, size_bytes_), CUDA_ERROR_OUT_OF_MEMORY);
+    Require(hidden_at_ != 0 && MoveOut(address, hidden_at_, size_bytes_), CUDA_ERROR_OUT_OF_MEMORY);
   }
   Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
   ForgetMapping(address);
