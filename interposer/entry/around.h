@@ -5,6 +5,7 @@
 #pragma once
 
 #include "interposer/entry/call_claims.h"
+#include "interposer/entry/end_records.h"
 #include "interposer/entry/reentry_guard.h"
 #include "interposer/entry/wrong_results.h"
 #include "interposer/execute/call_scope.h"
@@ -157,11 +158,6 @@ class Collector {
   bool is_repeatable_ = false;
 };
 
-// Before unseen uses or unloading. False if it fails.
-inline bool EndRecords() {
-  return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecords(); });
-}
-
 // The scope of a call that enqueues work: a job that begins meanwhile, on another thread, does not
 // know of it.
 class BeginningJobs {
@@ -203,7 +199,11 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   Collector collector(job);
   collect(collector);
   if (collector.is_unsure()) job->post_launch_scan().AwaitNewWork();
-  if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::MakeAllWorkVisible();
+  if (collector.names_visible() && effect == Effect::kLaunches) {
+    VisibleWork::MakeAllWorkVisible();
+    const CUresult ended = is_first ? EndRecordsOfVisibleWork() : CUDA_SUCCESS;
+    if (ended != CUDA_SUCCESS) return ended;
+  }
   interposer::Claims own_claims;
   interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect,
                               collector.Facts(&own_claims));
@@ -221,6 +221,7 @@ template <class Collect, class Call>
 CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
+  if (const CUresult ended = EndRecordsOfVisibleWork(); ended != CUDA_SUCCESS) return ended;
   const BeginningJobs beginning;
   const CUresult result = internal::AroundJobs(0, stream, effect, collect, call);
   return effect == Effect::kLaunches ? result : UnlessWrong(result);

@@ -37,7 +37,8 @@ CUresult BeforeProgramCode(StreamName stream, Call call) {
   const ReentryGuard guard;
   const BeginningJobs beginning;
   const bool runs = guard.IsOutermost() && !interposer::IsCapturing(stream);
-  if (guard.IsOutermost()) MarkBeforeProgramWait(stream);
+  const CUresult may_act = guard.IsOutermost() ? MarkBeforeProgramWait(stream) : CUDA_SUCCESS;
+  if (may_act != CUDA_SUCCESS) return may_act;
   if (runs) interposer::DeferredWaits::WorkIsUnseen();
   if (runs) ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
   const CUresult result = call();

@@ -21,7 +21,9 @@ template <class Call>
 CUresult Open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags, Call call) {
   const ReentryGuard guard;
   interposer::VisibleWork::MakeAllWorkVisible();
-  if (!guard.IsOutermost() || !Imports::Knows(handle)) return call();
+  if (!guard.IsOutermost()) return call();
+  if (const CUresult ended = EndRecordsOfVisibleWork(); ended != CUDA_SUCCESS) return ended;
+  if (!Imports::Knows(handle)) return call();
   if (!out || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS}))
     return CUDA_ERROR_INVALID_VALUE;
   return Imports::Instance().Open(handle, out);
@@ -31,6 +33,7 @@ CUresult Open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
+using spillway::entry::EndRecordsOfVisibleWork;
 using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
 using spillway::interposer::Allocation;
@@ -39,8 +42,10 @@ using spillway::interposer::Allocation;
 SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const ReentryGuard guard;
   spillway::interposer::VisibleWork::MakeAllWorkVisible();
-  JobMemory* const job =
-      guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
+  const bool is_asked = guard.IsOutermost() && handle;
+  const CUresult ended = is_asked ? EndRecordsOfVisibleWork() : CUDA_SUCCESS;
+  if (ended != CUDA_SUCCESS) return ended;
+  JobMemory* const job = is_asked ? spillway::interposer::JobOwning(address) : nullptr;
   const std::optional<Allocation> allocation = job ? job->view().Describe(address) : std::nullopt;
   if (!allocation) return Driver().cuIpcGetMemHandle(handle, address);
   if (spillway::interposer::Pools::Instance().PoolOf(allocation->base))

@@ -38,7 +38,7 @@ CUresult AroundLoad(const Handle* handle, Read read, Call call) {
   ImageVariables variables = read();
   Libraries::Instance().Remove(*handle);  // of a module that ended with its context
   if (!variables.is_readable) Libraries::Instance().NoteUnreadable();
-  if (variables.is_readable && !variables.calls_outside) Libraries::Instance().NotePlain(*handle);
+  if (variables.is_plain()) Libraries::Instance().NotePlain(*handle);
   Know(*handle, std::move(variables));
   return result;
 }

@@ -64,20 +64,22 @@ using spillway::entry::Hold;
 using spillway::entry::OwnerOf;
 using spillway::entry::Release;
 
-// A surface's array never moves. But a kernel writes it by a handle, which no experiment sees.
+// A surface's array never moves. But a kernel writes it by a handle, which no experiment sees, and
+// reads a texture's.
 SPILLWAY_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* surface,
                                             const CUDA_RESOURCE_DESC* resource) {
-  spillway::interposer::VisibleWork::NoteSurfaces();
+  spillway::interposer::VisibleWork::NoteTextures();
   return Driver().cuSurfObjectCreate(surface, resource);
 }
 SPILLWAY_EXPORT CUresult cuModuleGetSurfRef(CUsurfref* surface, CUmodule module, const char* name) {
-  spillway::interposer::VisibleWork::NoteSurfaces();
+  spillway::interposer::VisibleWork::NoteTextures();
   return Driver().cuModuleGetSurfRef(surface, module, name);
 }
 
 SPILLWAY_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                                            const CUDA_TEXTURE_DESC* texture,
                                            const CUDA_RESOURCE_VIEW_DESC* view) {
+  spillway::interposer::VisibleWork::NoteTextures();
   const auto call = [&] { return Driver().cuTexObjectCreate(object, resource, texture, view); };
   const CUdeviceptr address = object && resource ? spillway::entry::LinearMemory(*resource) : 0;
   return address ? Hold(
@@ -91,6 +93,7 @@ SPILLWAY_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
 
 #define SPILLWAY_TEXTURE_REFERENCE(name, parameters, arguments)                                \
   SPILLWAY_EXPORT CUresult name parameters {                                                   \
+    spillway::interposer::VisibleWork::NoteTextures();                                         \
     return Hold(                                                                               \
         address, [&] { return OwnerOf(reference); }, [&] { return Driver().name arguments; }); \
   }

@@ -1,15 +1,19 @@
 // After these calls device memory may be visible to others, or host-visible memory reachable for
 // kernels, without further calls. So all work counts as visible. (ledger/visible_work.h)
 #include "interposer/driver/driver_api.h"
+#include "interposer/entry/end_records.h"
 #include "interposer/entry/export.h"
+#include "interposer/entry/reentry_guard.h"
 #include "interposer/ledger/visible_work.h"
 
 namespace spillway::entry {
 namespace {
 
 CUresult MarkVisibleIf(CUresult result) {
-  if (result == CUDA_SUCCESS) interposer::VisibleWork::MakeAllWorkVisible();
-  return result;
+  const ReentryGuard guard;
+  if (result != CUDA_SUCCESS) return result;
+  interposer::VisibleWork::MakeAllWorkVisible();
+  return guard.IsOutermost() ? EndRecordsOfVisibleWork() : result;
 }
 
 bool LetsOthersIn(const CUmemAccessDesc* accesses, size_t count) {

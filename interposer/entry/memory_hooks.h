@@ -27,7 +27,8 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   // These run before the address can be reused.
   const CUmemoryPool heir = interposer::Pools::Instance().Freed(address);
   interposer::share::ExportService::Freed(address);
-  if (interposer::FindJob(release)) return CUDA_SUCCESS;
+  if (interposer::FindJob(release))
+    return UnlessWrong(CUDA_SUCCESS);  // it may have waited for work
   const auto free = [&] { return FreePassedThrough(address, heir, call); };
   const CUresult result = interposer::HostRegions::MightHold(address)
                               ? FreeHostRegion(reinterpret_cast<const void*>(address), free)

@@ -9,13 +9,13 @@
 
 namespace spillway::entry {
 
-inline void MarkBeforeProgramWait(StreamName stream) {
-  if (!VisibleWork::ProgramActsInStreams()) {
-    VisibleWork::NoteProgramActsInStreams();
-    EndRecords();  // of launches that only experiments describe: host functions need no call
-  }
-  if (interposer::IsCapturing(stream)) return;
+// An error where the program must not act.
+inline CUresult MarkBeforeProgramWait(StreamName stream) {
+  VisibleWork::NoteProgramActsInStreams();
+  if (const CUresult ended = EndRecordsOfVisibleWork(); ended != CUDA_SUCCESS) return ended;
+  if (interposer::IsCapturing(stream)) return CUDA_SUCCESS;
   ForEachJob([stream](JobMemory* job) { job->streams().AboutToWait(stream); });
+  return CUDA_SUCCESS;
 }
 
 }  // namespace spillway::entry

@@ -118,7 +118,7 @@ void EffectLearning::AddClaims(const NamedMemory& memory, const LearnedRoles& ro
 
 bool EffectLearning::ReadVariables() {
   const StateLock lock(state_.locks);
-  return !under_way_.empty() || state_.counters.checked_recomputes > 0;
+  return !under_way_.empty();
 }
 
 void EffectLearning::ForgetKinds() {
@@ -170,7 +170,7 @@ void EffectLearning::AfterLaunch(TouchSet* set) {
 
 void EffectLearning::End(TouchSet* set) {
   const StateLock lock(state_.locks);
-  set->experiment->end = set->use;
+  set->experiment->launched = set->experiment->end = set->use;
   state_.timeline.EventFor(set->use);
   if (set->experiment->repeats) return;  // until EndRepetition
   set->experiment->is_under_way = false;
@@ -197,8 +197,9 @@ void EffectLearning::AfterRepetition(Experiment* experiment, StreamState* stream
 void EffectLearning::EndRepetition(Experiment* experiment, Experiment::Repetition outcome) {
   experiment->repetition = outcome;
   experiment->is_under_way = false;
-  const bool is_alone = experiment->issued_by_others == IssuedByOthers(experiment->stream);
-  if (outcome != Experiment::Repetition::kNone && experiment->is_made && is_alone &&
+  experiment->was_alone = experiment->issued_by_others == IssuedByOthers(experiment->stream) &&
+                          Timeline::IssuedOn(experiment->stream) == experiment->launched.sequence;
+  if (outcome != Experiment::Repetition::kNone && experiment->is_made && experiment->was_alone &&
       !InputsAre(*experiment, Experiment::kAfter, Experiment::kAgain))
     checks_.NoteWrong(experiment->function);
   Collect();
@@ -245,6 +246,7 @@ bool EffectLearning::TakePrints(Experiment* experiment, Moment moment, const Str
   ContentChecks& checks = state_.residency.checks();
   std::vector<Fingerprints::Piece> pieces;
   for (Piece& piece : experiment->pieces) {
+    if (moment == Experiment::kAgain && piece.is_fresh) continue;  // nothing keeps it in place
     piece.slots[moment] = checks.TakeSlot();
     if (piece.slots[moment] == ContentChecks::kNoSlot) return false;
     pieces.push_back({piece.begin, piece.bytes, piece.slots[moment]});
@@ -270,12 +272,17 @@ void EffectLearning::Evaluate(const Experiment& experiment) {
   } else {
     experiment.repeats ? NoteRepeated(experiment, effect) : NoteObserved(experiment, effect);
     state_.effects.Learned(experiment.kind);
-    state_.recompute_records.Judge(experiment.kind.token,
-                                   state_.effects.IsProved(experiment.kind.token)
-                                       ? RecomputeRecords::Verdict::kProved
-                                       : RecomputeRecords::Verdict::kUnknown);
+    JudgeToken(experiment.kind.token);
   }
   GiveSlots(experiment, experiment.end);
+}
+
+// A replay that made other bytes has the last word, also on functions that are loaded anew.
+void EffectLearning::JudgeToken(std::uint64_t token) {
+  using Verdict = RecomputeRecords::Verdict;
+  if (state_.recompute_records.VerdictOn(token) == Verdict::kRefuted) return;
+  state_.recompute_records.Judge(
+      token, state_.effects.IsProved(token) ? Verdict::kProved : Verdict::kUnknown);
 }
 
 // Memory without content that looks unchanged may have got the bytes that it held by chance.
@@ -310,13 +317,12 @@ void EffectLearning::NoteRepeated(const Experiment& experiment, Effect* effect) 
   const bool is_known = experiment.repetition != Experiment::Repetition::kNone;
   const bool is_same = experiment.repetition == Experiment::Repetition::kSame &&
                        InputsAre(experiment, Experiment::kBefore, Experiment::kAgain);
-  const bool others_ran = experiment.issued_by_others != IssuedByOthers(experiment.stream);
   for (size_t i = 0; i < experiment.named; ++i) {
     const bool is_changed = !IsSame(experiment.pieces[i], Experiment::kBefore, Experiment::kAfter);
     if (is_changed && effect->roles[i].role == Role::kReads)
       effect->roles[i].role = Role::kReadsAndWrites;
   }
-  if (!is_known || (!is_same && others_ran)) {
+  if (!is_known || (!is_same && !experiment.was_alone)) {
     ++effect->tries;
     return;
   }

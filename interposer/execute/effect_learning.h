@@ -81,6 +81,7 @@ class EffectLearning {
       SPILLWAY_REQUIRES(kStateLock);
   void Collect() SPILLWAY_REQUIRES(kStateLock);
   void Evaluate(const Experiment& experiment) SPILLWAY_REQUIRES(kStateLock);
+  void JudgeToken(std::uint64_t token) SPILLWAY_REQUIRES(kStateLock);
   void NoteObserved(const Experiment& experiment, Effect* effect) SPILLWAY_REQUIRES(kStateLock);
   void NoteRepeated(const Experiment& experiment, Effect* effect) SPILLWAY_REQUIRES(kStateLock);
   bool InputsAre(const Experiment& experiment, Experiment::Moment one, Experiment::Moment other)

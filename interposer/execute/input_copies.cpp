@@ -47,6 +47,12 @@ SlabBlock* InputCopies::MemoryForCopy(size_t bytes) {
   }
 }
 
+// A word that leads to the block may be the end of the memory before it.
+bool InputCopies::MayEndBefore(const RecordedLaunch& launch, const SlabBlock& block) const {
+  const Allocation* const before = state_.ledger.Find(block.base - 1);
+  return before && launch.LeadsInto(before->base, block.base);
+}
+
 // Moves all records of the block or none. All make dropped ranges: the others have ended.
 bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
   base::InlineVector<RecomputeRecord*, 8> records;
@@ -56,6 +62,7 @@ bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
     if (record->output->place != Place::kDropped) return false;
     if (record->output->size_bytes / kLeastGain < from->size_bytes) return false;
     launches.push_back(record->launch);
+    if (MayEndBefore(launches.back(), *from)) return false;
     if (!launches.back().Move(from->base, from->base + from->size_bytes, to->base)) return false;
     records.push_back(record);
   }
@@ -71,6 +78,7 @@ bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
   state_.timeline.EventFor(use);
   if (ordering_rules::kWritesFollowReplays) replays_.NoteReplay(from, use);
   replays_.NoteReplay(to, use);
+  presumed_.Reset(to);
   for (size_t i = 0; i < records.size(); ++i) {
     records[i]->launch = std::move(launches[i]);
     state_.recompute_records.Exchange(records[i], from, to);

@@ -13,14 +13,16 @@
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/presumed_reads.h"
 #include "interposer/execute/replays.h"
 
 namespace spillway::interposer {
 
 class InputCopies {
  public:
-  InputCopies(JobState& state, Eviction& eviction, DeferredFrees& frees, Replays& replays)
-      : state_(state), eviction_(eviction), frees_(frees), replays_(replays) {}
+  InputCopies(JobState& state, Eviction& eviction, DeferredFrees& frees, Replays& replays,
+              PresumedReads& presumed)
+      : state_(state), eviction_(eviction), frees_(frees), replays_(replays), presumed_(presumed) {}
 
   // No call of this thread holds memory meanwhile. The block's next user is ordered behind the
   // copy. False when the dropped ranges must be recomputed instead.
@@ -29,12 +31,14 @@ class InputCopies {
  private:
   SlabBlock* MemoryForCopy(size_t bytes) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
+  bool MayEndBefore(const RecordedLaunch& launch, const SlabBlock& block) const;
   bool MoveRecords(SlabBlock* from, SlabBlock* to) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   Eviction& eviction_;
   DeferredFrees& frees_;
   Replays& replays_;
+  PresumedReads& presumed_;
 };
 
 }  // namespace spillway::interposer

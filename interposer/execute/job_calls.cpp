@@ -66,8 +66,8 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   CountEnded(*set, effect);
   if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
   if (set->call && records_.Began(*set->call)) records_.NoteLaunched(*set);
-  LeavePresumed(set);
   set->at_once ? LaunchPath::EndAtOnce(*set) : locked_calls_.EndLocked(set, effect);
+  LeavePresumed(set);
   set->turn.GiveBack();
   EndLearned(set);
   if (set->step) plan_.EndPlanned(*set->step);

@@ -83,12 +83,13 @@ class JobMemory {
   ScratchMemory scratch_{state_, parking_, eviction_};
   PresumedReads presumed_{state_, frees_};
   RecomputeRecording records_{state_, frees_, scratch_, presumed_, this};
-  ReplayChecks replay_checks_{state_, stored_, presumed_};
+  ReplayChecks replay_checks_{state_, presumed_};
   Replays replays_{state_, waits_,   parking_,  eviction_,     restores_,
                    frees_, scratch_, presumed_, replay_checks_};
-  InputCopies input_copies_{state_, eviction_, frees_, replays_};
+  InputCopies input_copies_{state_, eviction_, frees_, replays_, presumed_};
   EffectLearning learning_{state_, stored_, parking_, eviction_, replay_checks_};
-  RepeatProofs proofs_{state_, waits_, frees_, scratch_, records_, replays_, learning_};
+  RepeatProofs proofs_{state_,   waits_,   frees_,         scratch_,
+                       records_, replays_, replay_checks_, learning_};
   PlanFollower plan_{state_, records_, replays_};
   CallMemory call_memory_{state_, stored_};
   PostLaunchScan post_scan_{state_, waits_, stored_, scan_, parking_, replays_};

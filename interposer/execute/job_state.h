@@ -52,8 +52,9 @@ struct JobState {
 
   const CUcontext context;
   const int device;
-  bool drops_eagerly = false;    // for tests; constant from the first allocation on
-  bool repeats_kernels = false;  // also those without documents; likewise
+  const bool has_pageable_access;  // kernels may use any memory of the process
+  bool drops_eagerly = false;      // for tests; constant from the first allocation on
+  bool repeats_kernels = false;    // also those without documents; likewise
   JobLocks locks;
   CallCounts calls;
   std::atomic<int> peer_count{0};

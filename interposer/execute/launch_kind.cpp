@@ -1,5 +1,8 @@
 #include "interposer/execute/launch_kind.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -45,6 +48,12 @@ bool IsShared(const SlabBlock& block) {
                      [](const Chunk* chunk) { return chunk->is_shared; });
 }
 
+bool MayBeOthers(CUdeviceptr word, const Ledger& ledger) {
+  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
+                        kEnd = CUdeviceptr{1} << 57;  // beyond these a word is no address
+  return word >= kLeast && word < kEnd && !ledger.MightBeManaged(word);
+}
+
 }  // namespace
 
 std::optional<NamedMemory> MemoryNamedBy(const Addresses& addresses, const Ledger& ledger) {
@@ -72,13 +81,20 @@ LaunchKind KindOf(const CallShape& shape, const LaunchCall& launch, std::uint32_
 }
 
 bool LeadsElsewhere(const RecordedLaunch& launch, const Ledger& ledger) {
-  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
-                        kEnd = CUdeviceptr{1} << 57;  // beyond these a word is no address
   return launch.AnyWord([&ledger](CUdeviceptr word) {
     unsigned int type = 0;
-    return word >= kLeast && word < kEnd && !ledger.MightBeManaged(word) &&
+    return MayBeOthers(word, ledger) &&
            driver::Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ==
                CUDA_SUCCESS;
+  });
+}
+
+bool LeadsToPageable(const RecordedLaunch& launch, const Ledger& ledger) {
+  static const auto page_bytes = static_cast<CUdeviceptr>(sysconf(_SC_PAGESIZE));
+  return launch.AnyWord([&ledger](CUdeviceptr word) {
+    unsigned char is_in_core = 0;  // mincore fails where nothing is mapped
+    return MayBeOthers(word, ledger) &&
+           mincore(reinterpret_cast<void*>(word & ~(page_bytes - 1)), 1, &is_in_core) == 0;
   });
 }
 

@@ -27,6 +27,10 @@ LaunchKind KindOf(const CallShape& shape, const LaunchCall& launch, std::uint32_
 // an address counts as well.
 bool LeadsElsewhere(const RecordedLaunch& launch, const Ledger& ledger);
 
+// Whether a word leads to the process's memory that the driver does not know. With pageable memory
+// access (HMM, ATS) kernels may write it.
+bool LeadsToPageable(const RecordedLaunch& launch, const Ledger& ledger);
+
 // Whether only calls that name it use it. `pins`: what the call in progress holds of it.
 bool IsUsedByName(const Tracked& memory, int pins);
 

@@ -37,6 +37,7 @@ void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
   if (set->failed) FillEmpty(*set);
   const StateLock lock(state_.locks);
   --state_.calls.locked;
+  presumed_.Leave(set);
   for (SlabBlock* block : set->blocks)
     block->is_fresh = block->is_fresh && (set->failed || set->recorded);
   for (size_t i = 0; i < set->ranges.size(); ++i) {

@@ -66,16 +66,24 @@ void PresumedReads::Take(const Memory& memory, TouchSet* set) {
   }
 }
 
-bool PresumedReads::TakeAll(const Memory& memory, const StreamState* stream) {
+// The call may yet be withdrawn: the fingerprints' work has a use of its own.
+bool PresumedReads::TakeAll(const Memory& memory, StreamState* stream) {
   ContentChecks& checks = state_.residency.checks();
   std::vector<Fingerprints::Piece> pieces;
+  Memory taken;
   for (Tracked* each : memory) {
     if (each->presumed.print != kNoPrint) continue;
     each->presumed.print = checks.TakeSlot();
     if (each->presumed.print == kNoPrint) return false;
     pieces.push_back({each->base, each->requested_bytes, each->presumed.print});
+    taken.push_back(each);
   }
-  return pieces.empty() || checks.Take(stream->handle, pieces);
+  if (pieces.empty()) return true;
+  const bool has_all = checks.Take(stream->handle, pieces);
+  const Use use = state_.timeline.Issue(stream);
+  state_.timeline.EventFor(use);
+  for (Tracked* each : taken) each->presumed.used = use;
+  return has_all;
 }
 
 void PresumedReads::Begin(const RecomputeRecord& record) {

@@ -39,16 +39,18 @@ class PresumedReads {
   // The memory's fingerprint, taken by that work, is in the slot.
   void Taken(Tracked* memory, ContentChecks::Slot slot, Use use) SPILLWAY_REQUIRES(kStateLock);
 
+  // No record needs the memory: fingerprints of its former content are given back.
+  void Reset(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+
  private:
   using Memory = base::InlineVector<Tracked*, 4>;
   void Take(const Memory& memory, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
-  bool TakeAll(const Memory& memory, const StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  bool TakeAll(const Memory& memory, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
   bool CompareOne(Tracked* memory, RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   bool TakeNow(Tracked* memory, ContentChecks::Slot to, RecomputeRecord* record)
       SPILLWAY_REQUIRES(kStateLock);
   bool MayHaveChanged(const Tracked& memory) const SPILLWAY_REQUIRES(kStateLock);
   std::uint64_t Launched() const SPILLWAY_REQUIRES(kStateLock);
-  void Reset(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   DeferredFrees& frees_;

@@ -93,7 +93,7 @@ void RecomputeRecording::NoteLaunched(const TouchSet& set) {
 // that the host sees, need no call. Surfaces are written by handles that look like any number.
 bool RecomputeRecording::MayCheck() {
   return !VisibleWork::ProgramActsInStreams() && !VisibleWork::shows_everything() &&
-         !VisibleWork::UsesSurfaces();
+         !VisibleWork::UsesTextures();
 }
 
 bool RecomputeRecording::MayDropAny() {
@@ -160,6 +160,8 @@ std::unique_ptr<RecomputeRecord> RecomputeRecording::RecordOf(const Addresses& a
   const bool can = AddMemory(set, addresses, record.get()) &&
                    NamesAllClaimed(*set.claims, *record) &&
                    !LeadsElsewhere(record->launch, state_.ledger) &&
+                   !(set.learned && state_.has_pageable_access &&
+                     LeadsToPageable(record->launch, state_.ledger)) &&
                    scratch_.RedirectClobbered(*set.claims, record.get(), lacks_scratch_bytes);
   return can ? std::move(record) : nullptr;
 }

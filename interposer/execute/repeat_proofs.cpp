@@ -30,7 +30,8 @@ struct RepeatProofs::Proof {
   OutputCopy first;
   HostBuffer piece;
   Experiment* experiment = nullptr;  // null: of a library's call
-  bool was_run = false;              // the output is what the second launch made
+  bool was_run = false;              // the output is what the second launch made, or the fill
+  Use last;                          // our own work on the output
   bool is_same = false;
 };
 
@@ -112,7 +113,8 @@ void RepeatProofs::Prove(std::uint64_t id, Experiment* experiment) {
   proof.experiment = experiment;
   if (!BeginProof(id, &proof)) return EndUnmade(experiment);
   const bool is_complete = RunTwice(&proof);
-  if (ordering_rules::kRefutedIsPutBack && proof.was_run && !proof.is_same) PutBack(proof);
+  const bool must_put_back = ordering_rules::kRefutedIsPutBack && proof.was_run && !proof.is_same;
+  if (must_put_back && !PutBack(proof)) NoteLost(proof);
   EndProof(&proof, is_complete);
 }
 
@@ -150,8 +152,9 @@ bool RepeatProofs::RunTwice(Proof* proof) {
     use = record->made_by;
   }
   if (!AwaitFirst(use, proof->id) || !MayRepeat(*proof) || !KeepFirst(proof)) return false;
-  use = Repeat(proof);
-  return use.stream && waits_.AwaitQuietly(use) && CompareSecond(proof);
+  const bool is_repeated = Repeat(proof);
+  return proof->last.stream && waits_.AwaitQuietly(proof->last) && is_repeated &&
+         CompareSecond(proof);
 }
 
 // The program's own launch is complete. A launch that changed more than it fills is no experiment.
@@ -161,20 +164,21 @@ bool RepeatProofs::MayRepeat(const Proof& proof) {
          learning_.ChangedOnlyOutputs(*proof.experiment);
 }
 
-// No stream: the launch was not repeated.
-Use RepeatProofs::Repeat(Proof* proof) {
+// False: the launch was not repeated, but its output may have been filled.
+bool RepeatProofs::Repeat(Proof* proof) {
   const StateLock lock(state_.locks);
   RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
   StreamState* const stream = replays_.StreamForReplay(nullptr);
-  if (!record) return {};
-  if (proof->experiment) {
-    proof->was_run = true;
-    if (!EffectLearning::FillForRepetition(*proof->range, stream)) return {};
-  }
-  if (replays_.RepeatLaunch(record, stream, TraceCause::kNone) != CUDA_SUCCESS) return {};
-  proof->was_run = true;
-  if (proof->experiment) learning_.AfterRepetition(proof->experiment, stream);
-  return {stream, Timeline::IssuedOn(stream)};
+  if (!record) return false;
+  const bool is_filled =
+      !proof->experiment || EffectLearning::FillForRepetition(*proof->range, stream);
+  const bool is_made =
+      is_filled && replays_.RepeatLaunch(record, stream, TraceCause::kNone) == CUDA_SUCCESS;
+  proof->was_run = is_made || proof->experiment;
+  if (is_made && proof->experiment) learning_.AfterRepetition(proof->experiment, stream);
+  proof->last = state_.timeline.Issue(stream);
+  state_.timeline.EventFor(proof->last);
+  return is_made;
 }
 
 void RepeatProofs::EndUnmade(Experiment* experiment) {
@@ -244,11 +248,19 @@ bool RepeatProofs::CompareSecond(Proof* proof) {
 }
 
 // No call can use the output yet.
-void RepeatProofs::PutBack(const Proof& proof) {
+bool RepeatProofs::PutBack(const Proof& proof) {
   for (const OutputPiece piece : OutputPiecesOf(*proof.range)) {
     std::memcpy(proof.piece.data, proof.first.at(piece.offset), piece.bytes);
-    if (!CopyPiece(proof, piece, Toward::kDevice)) return;
+    if (!CopyPiece(proof, piece, Toward::kDevice)) return false;
   }
+  return true;
+}
+
+// The program's bytes are gone.
+void RepeatProofs::NoteLost(const Proof& proof) {
+  const StateLock lock(state_.locks);
+  const RecomputeRecord* const record = state_.recompute_records.Find(proof.id);
+  checks_.NoteWrong(record ? record->launch.function() : nullptr);
 }
 
 bool RepeatProofs::CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) {

@@ -16,6 +16,7 @@
 #include "interposer/execute/effect_learning.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/recompute_recording.h"
+#include "interposer/execute/replay_checks.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/state/recompute_record.h"
@@ -26,13 +27,15 @@ namespace spillway::interposer {
 class RepeatProofs {
  public:
   RepeatProofs(JobState& state, Waits& waits, DeferredFrees& frees, ScratchMemory& scratch,
-               RecomputeRecording& records, Replays& replays, EffectLearning& learning)
+               RecomputeRecording& records, Replays& replays, ReplayChecks& checks,
+               EffectLearning& learning)
       : state_(state),
         waits_(waits),
         frees_(frees),
         scratch_(scratch),
         records_(records),
         replays_(replays),
+        checks_(checks),
         learning_(learning) {}
 
   // The library's call has ended, and all its work is enqueued. Or a learned launch has;
@@ -65,7 +68,7 @@ class RepeatProofs {
       SPILLWAY_EXCLUDES(kStateLock);
   void Prove(std::uint64_t id, Experiment* experiment) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool MayRepeat(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
-  Use Repeat(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool Repeat(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
   bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
@@ -76,7 +79,8 @@ class RepeatProofs {
   static std::vector<OutputPiece> OutputPiecesOf(const Range& range);
   bool KeepFirst(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
   bool CompareSecond(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
-  void PutBack(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
+  bool PutBack(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
+  void NoteLost(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
   bool CopyPiece(const Proof& proof, OutputPiece piece, Toward toward)
       SPILLWAY_EXCLUDES(kStateLock);
 
@@ -86,6 +90,7 @@ class RepeatProofs {
   ScratchMemory& scratch_;
   RecomputeRecording& records_;
   Replays& replays_;
+  ReplayChecks& checks_;
   EffectLearning& learning_;
 };
 

@@ -29,11 +29,6 @@ bool ReplayChecks::Begin(const RecomputeRecord& record, StreamState* stream) {
     const auto known = record.is_insured ? ContentChecks::kNoSlot : input->presumed.print;
     has_all = has_all && add(input->base, input->requested_bytes, known);
   }
-  // Work on other streams may write device variables meanwhile.
-  if (!state_.timeline.HasSeveralStreams()) {
-    for (const StoredAddresses::Global& global : stored_.globals())
-      has_all = has_all && add(global.base, global.bytes, ContentChecks::kNoSlot);
-  }
   in_use_.store(&checks, std::memory_order_release);
   Check& check = checks_.emplace_back();
   check.function = record.launch.function();
@@ -82,6 +77,12 @@ void ReplayChecks::NotMade(StreamState* stream) {
   check.use = state_.timeline.Issue(stream);
   check.output = ContentChecks::kNoSlot;
   state_.timeline.EventFor(check.use);
+}
+
+UseList ReplayChecks::UnderWay() const {
+  UseList uses;
+  for (const Check& check : checks_) uses.Add(check.use);
+  return uses;
 }
 
 void ReplayChecks::NoteWrong(CUfunction function) {

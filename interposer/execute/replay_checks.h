@@ -19,14 +19,12 @@
 
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/presumed_reads.h"
-#include "interposer/execute/stored_addresses.h"
 
 namespace spillway::interposer {
 
 class ReplayChecks {
  public:
-  ReplayChecks(JobState& state, StoredAddresses& stored, PresumedReads& presumed)
-      : state_(state), stored_(stored), presumed_(presumed) {}
+  ReplayChecks(JobState& state, PresumedReads& presumed) : state_(state), presumed_(presumed) {}
 
   // Around a replay on the stream; End only after Begin and an accepted launch. False: there is no
   // way to check it. Then it must not be made, or its result counts as wrong.
@@ -36,6 +34,8 @@ class ReplayChecks {
   void Ended(RecomputeRecord* record, Use use) SPILLWAY_REQUIRES(kStateLock);
   // It was not made.
   void NotMade(StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  // Work that compares.
+  UseList UnderWay() const SPILLWAY_REQUIRES(kStateLock);
   // What is known to be wrong without a comparison.
   void NoteWrong(CUfunction function) SPILLWAY_REQUIRES(kStateLock);
 
@@ -59,7 +59,6 @@ class ReplayChecks {
   bool AnyDiffers(const Check& check) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
-  StoredAddresses& stored_;
   PresumedReads& presumed_;
   std::atomic<const ContentChecks*> in_use_{nullptr};  // from the first check on
   std::atomic<bool> could_not_check_{false};

@@ -1,5 +1,6 @@
 #include "interposer/execute/replays.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -137,13 +138,20 @@ bool Replays::EndRecordsWhileMaking() {
     return state_.residency.copies().Health() !=
            CUDA_SUCCESS;  // nothing can be recomputed any more, and the driver says why
   }
-  Use last;
+  return AwaitReplays();
+}
+
+// On our own stream, and on the program's.
+bool Replays::AwaitReplays() {
+  UseList awaited;
   {
     const StateLock lock(state_.locks);
+    awaited = checks_.UnderWay();
     if (state_.replay_stream)
-      last = {state_.replay_stream, Timeline::IssuedOn(state_.replay_stream)};
+      awaited.Add({state_.replay_stream, Timeline::IssuedOn(state_.replay_stream)});
   }
-  return !last.stream || waits_.AwaitQuietly(last);
+  return std::all_of(awaited.items().begin(), awaited.items().end(),
+                     [this](Use use) { return waits_.AwaitQuietly(use); });
 }
 
 // Kernels may write what records read, and read what is dropped, without naming it.
@@ -176,6 +184,9 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   if (ordering_rules::kReplaysFollowInputs) {
     for (Tracked* input : record->inputs) state_.residency.OrderBehind(input, stream);
   }
+  if (record->is_checked) {
+    for (Tracked* input : record->inputs) OrderBehindReaders(input, stream);
+  }
   state_.residency.OrderBehind(record->output, stream);
   state_.timeline.OrderAfter(stream, record->made_by);
   if (record->clobbers && scratch_.last_use().stream)
@@ -202,6 +213,16 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   if (record->is_insured && !RestoreInsured(record, use, why))
     checks_.NoteWrong(record->launch.function());
   return CUDA_SUCCESS;
+}
+
+// If the launch writes the input after all, that is known before anything that read it is shown.
+void Replays::OrderBehindReaders(Tracked* input, StreamState* stream) {
+  UseList* const uses = IsBlock(input) ? &AsBlock(input)->uses : &AsRange(input)->uses;
+  IsBlock(input) ? state_.slabs.MayBeUsedOn(AsBlock(input), {}, stream)
+                 : state_.residency.uses().MayBeUsedOn(AsRange(input), {});  // each notes its uses
+  for (const Use use : uses->items()) {
+    if (use.stream != stream) state_.timeline.OrderAfter(stream, use);
+  }
 }
 
 // The host copy is what the program made. It replaces what the replay made, which is compared
@@ -257,12 +278,13 @@ CUresult Replays::RecomputeOne(Range* range, StreamState* stream, TraceCause why
                          if (result != CUDA_SUCCESS) state_.residency.DropAgain(range);
                          return true;
                        });
-  if (!all_there) result = RecomputeParked(range, inputs);
+  const bool is_kept = !all_there && RestoreFromInsurance(range);
+  if (!all_there && !is_kept) result = RecomputeParked(range, inputs);
   {
     const StateLock lock(state_.locks);
     for (Range* input : inputs) state_.residency.Unpin(input);
     state_.residency.Unpin(range);
-    const bool is_made = result == CUDA_SUCCESS;
+    const bool is_made = result == CUDA_SUCCESS && !is_kept;
     state_.counters.recomputes += is_made;
     state_.counters.recomputed_bytes += is_made ? range->requested_bytes : 0;
     state_.counters.demand_recomputes += is_made && why != TraceCause::kPlan;
@@ -283,13 +305,20 @@ bool Replays::PrepareInputs(const Inputs& inputs) {
   return !must_prepare || parking_.PrepareToMove();
 }
 
+// Without memory for a replay: the range's host copy serves.
+bool Replays::RestoreFromInsurance(Range* range) {
+  const StateLock lock(state_.locks);
+  if (!IsDropped(range) || !std::exchange(range->record->is_insured, false)) return false;
+  range->place = Place::kHost;
+  return true;
+}
+
 // The budget has become too small for output and inputs together. They are used parked, as by a
 // call that names too much. The replay is complete when the lock is released: reads of parked
 // memory wait for the program's streams only.
 CUresult Replays::RecomputeParked(Range* range, const Inputs& inputs) {
   const StateLock lock(state_.locks);
   if (!IsDropped(range)) return CUDA_SUCCESS;
-  if (std::exchange(range->record->is_insured, false)) state_.residency.copies().Give(range);
   if (!restores_.ParkEvicted({inputs.begin(), inputs.size()}) ||
       !state_.residency.ParkDropped(range))
     return state_.OutOfMemory();

@@ -73,6 +73,9 @@ class Replays {
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
 
  private:
+  void OrderBehindReaders(Tracked* input, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  bool RestoreFromInsurance(Range* range) SPILLWAY_EXCLUDES(kStateLock);
+  bool AwaitReplays() SPILLWAY_EXCLUDES(kStateLock);
   using Inputs = base::InlineVector<Range*, 8>;
   CUresult RecomputeOne(Range* range, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);

@@ -22,22 +22,25 @@ using base::CodeObject;
 using base::CodeSymbol;
 
 constexpr std::string_view kVariablesPrefix = ".nv.global";
+// Of `__constant__` variables. Other banks hold parameters and what the compiler places.
+constexpr std::string_view kConstantsPrefix = ".nv.constant3";
 
 // What device code can call that is not its own, and that ends the kernel. Others print, allocate
 // or launch. (CUDA C++ Programming Guide, formatted output, dynamic global memory, dynamic
 // parallelism)
 constexpr std::string_view kHarmless = "__assertfail";
 
-bool IsVariable(const CodeObject& object, const CodeSymbol& symbol) {
+bool IsVariable(const CodeObject& object, const CodeSymbol& symbol, std::string_view prefix) {
   return symbol.type == STT_OBJECT && symbol.size_bytes > 0 && symbol.section != SHN_UNDEF &&
          symbol.section < object.section_count() &&
-         object.Section(symbol.section).name.starts_with(kVariablesPrefix);
+         object.Section(symbol.section).name.starts_with(prefix);
 }
 
 void AddObject(ByteView file, ImageVariables* out) {
   const CodeObject object(file);
   const bool is_readable = object.ForSymbols([&](const CodeSymbol& symbol) {
-    if (IsVariable(object, symbol)) out->names.emplace_back(symbol.name);
+    if (IsVariable(object, symbol, kVariablesPrefix)) out->names.emplace_back(symbol.name);
+    out->has_constants = out->has_constants || IsVariable(object, symbol, kConstantsPrefix);
     const bool is_outside = symbol.section == SHN_UNDEF && symbol.type != STT_OBJECT &&
                             !symbol.name.empty() && symbol.name != kHarmless;
     out->calls_outside = out->calls_outside || is_outside;

@@ -29,7 +29,7 @@ class Libraries {
   void Add(CUlibrary handle, std::vector<std::string> variables);
   // Also of a module.
   bool Remove(const void* handle);
-  // A plain module or library: all device variables are listed, and no kernel acts elsewhere.
+  // A plain module or library (ImageVariables::is_plain).
   void NotePlain(const void* handle);
   // Whether the function is of a plain module or library. Asks the driver.
   bool IsPlain(CUfunction function);

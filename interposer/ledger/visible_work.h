@@ -13,20 +13,29 @@ namespace spillway::interposer {
 
 class VisibleWork {
  public:
-  static void MakeAllWorkVisible() { shows_everything_.store(true, std::memory_order_relaxed); }
+  static void MakeAllWorkVisible() { Note(&shows_everything_); }
   static bool shows_everything() { return shows_everything_.load(std::memory_order_relaxed); }
   // The program acts when a stream gets there (host function), or lets a stream continue (awaited
   // word). It may then read results, or change the input of a copy that was enqueued before.
-  static void NoteProgramActsInStreams() { program_acts_.store(true, std::memory_order_relaxed); }
+  static void NoteProgramActsInStreams() { Note(&program_acts_); }
   static bool ProgramActsInStreams() { return program_acts_.load(std::memory_order_relaxed); }
-  // Kernels may write arrays by handles, which no scan finds.
-  static void NoteSurfaces() { uses_surfaces_.store(true, std::memory_order_relaxed); }
-  static bool UsesSurfaces() { return uses_surfaces_.load(std::memory_order_relaxed); }
+  // Kernels may read and write arrays by handles, which no scan finds.
+  static void NoteTextures() { Note(&uses_textures_); }
+  static bool UsesTextures() { return uses_textures_.load(std::memory_order_relaxed); }
+
+  // How often one of these became so. What relies on calls that show results must end before the
+  // next call (entry/end_records.h).
+  static unsigned changes() { return changes_.load(std::memory_order_acquire); }
 
  private:
+  static void Note(std::atomic<bool>* fact) {
+    if (!fact->load(std::memory_order_relaxed) && !fact->exchange(true)) changes_.fetch_add(1);
+  }
+
   static inline constinit std::atomic<bool> shows_everything_{false};
   static inline constinit std::atomic<bool> program_acts_{false};
-  static inline constinit std::atomic<bool> uses_surfaces_{false};
+  static inline constinit std::atomic<bool> uses_textures_{false};
+  static inline constinit std::atomic<unsigned> changes_{0};
 };
 
 }  // namespace spillway::interposer

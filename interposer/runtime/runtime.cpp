@@ -212,16 +212,17 @@ void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module) {
 
 void ForgetGlobals(const void* module) {
   const base::MutexLock lock(making_job);
-  ForEachJob([](JobMemory* job) {
-    const driver::CurrentContext current(job->context());
-    if (job->learning().ReadVariables()) Driver().cuCtxSynchronize();
-    job->learning().ForgetKinds();
-  });
   const bool was_library = Libraries::Instance().Remove(module);
   const bool has_any =
       EraseGlobals([module](const Global& global) { return global.module == module; });
   if (was_library || has_any)
     ForEachJob([module](JobMemory* job) { job->stored_addresses().ForgetGlobals(module); });
+  // What already reads variables was enqueued before they were forgotten.
+  ForEachJob([](JobMemory* job) {
+    const driver::CurrentContext current(job->context());
+    if (job->learning().ReadVariables()) Driver().cuCtxSynchronize();
+    job->learning().ForgetKinds();
+  });
 }
 
 // The driver refuses to destroy a primary context, so its memory stays.

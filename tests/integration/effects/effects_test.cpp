@@ -51,12 +51,14 @@ constexpr KernelEntry kKernels[] = {{"copy", CopyBody, nullptr, 2, kPointers},
                                     {"keep", KeepBody, nullptr, 1, kPointers},
                                     {"count_at_kept", CountBody, nullptr, 2, kPointers}};
 const GlobalEntry kVariables[] = {{"kept", &kept, sizeof kept}};
-const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
-                      1,
-                      std::size(kKernels),
-                      kKernels,
-                      std::size(kVariables),
-                      kVariables};
+const Image kPlain = {
+    {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, std::size(kKernels), kKernels, 0, nullptr};
+const Image kWithVariable = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
+                             1,
+                             std::size(kKernels),
+                             kKernels,
+                             std::size(kVariables),
+                             kVariables};
 
 class EffectsProgramTest : public testing::Test {
  protected:
@@ -69,12 +71,12 @@ class EffectsProgramTest : public testing::Test {
     setenv("SPILLWAY_RECOMPUTE", "eager", 1);
   }
   // The rest of SetUp, once a test has set what it wants.
-  void Begin() {
+  void Begin(const Image& image = kPlain) {
     CUcontext context = nullptr;
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-    ASSERT_EQ(cuModuleLoadData(&module_, spillway::simulator::ModuleElfOf(kImage)), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleLoadData(&module_, spillway::simulator::ModuleElfOf(image)), CUDA_SUCCESS);
     x_ = Allocated();
     ASSERT_EQ(cuMemsetD32(x_, 5, kWords), CUDA_SUCCESS);
   }
@@ -176,6 +178,72 @@ TEST_F(EffectsProgramTest, ALiarsBytesDoNotArriveByWayOfOthers) {
   EXPECT_EQ(cuMemcpyDtoH(values.data(), z, kBytes), CUDA_ERROR_LAUNCH_FAILED);
 }
 
+// It runs when the stream gets there, and no call tells the program what went wrong.
+TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiar) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  Dropped("copy");
+  lies = true;
+  bool is_called = false;
+  const auto call = [](void* called) { *static_cast<bool*>(called) = true; };
+  EXPECT_EQ(cuLaunchHostFunc(nullptr, call, &is_called), CUDA_ERROR_LAUNCH_FAILED);
+  lies = false;
+  cuCtxSynchronize();
+  EXPECT_FALSE(is_called);
+}
+
+TEST_F(EffectsProgramTest, AWordToAwaitIsNotEnqueuedBehindALiar) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  const CUdeviceptr flag = Allocated();
+  ASSERT_EQ(cuMemsetD32(flag, 1, kWords), CUDA_SUCCESS);
+  Dropped("copy");
+  lies = true;
+  EXPECT_EQ(cuStreamWaitValue32(nullptr, flag, 1, CU_STREAM_WAIT_VALUE_EQ),
+            CUDA_ERROR_LAUNCH_FAILED);
+}
+
+// A free may wait for the device, so the program may read what earlier work brought.
+TEST_F(EffectsProgramTest, ALiarStopsTheFree) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const CUdeviceptr y = Dropped("copy");
+  lies = true;
+  void* pinned = nullptr;
+  ASSERT_EQ(cuMemHostAlloc(&pinned, kBytes, 0), CUDA_SUCCESS);
+  cuMemcpyDtoHAsync(pinned, y, kBytes, stream);
+  EXPECT_EQ(cuMemFree(y), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+// What arrays hold, kernels read by a number.
+TEST_F(EffectsProgramTest, WithATextureNothingIsLaunchedTwice) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  CUtexObject texture = 0;
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear.devPtr = Allocated();
+  resource.res.linear.format = CU_AD_FORMAT_FLOAT;
+  resource.res.linear.numChannels = 1;
+  resource.res.linear.sizeInBytes = kBytes;
+  const CUDA_TEXTURE_DESC description{};
+  ASSERT_EQ(cuTexObjectCreate(&texture, &resource, &description, nullptr), CUDA_SUCCESS);
+  const CUdeviceptr y = Dropped("copy");
+  ExpectAll(y, 5);
+  EXPECT_EQ(runs, 5);
+}
+
+// Launches of the program may run beside a replay, and find the variable as that has left it.
+TEST_F(EffectsProgramTest, BesideAVariableNothingIsLaunchedTwice) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin(kWithVariable);
+  const CUdeviceptr y = Dropped("copy");
+  ExpectAll(y, 5);
+  EXPECT_EQ(runs, 5);
+}
+
 TEST_F(EffectsProgramTest, WithoutExperimentsNothingIsLaunchedTwice) {
   setenv("SPILLWAY_PARK", "off", 1);
   setenv("SPILLWAY_EXPERIMENTS", "0", 1);
@@ -187,7 +255,7 @@ TEST_F(EffectsProgramTest, WithoutExperimentsNothingIsLaunchedTwice) {
 
 // A pointer from an earlier launch, in a device variable.
 TEST_F(EffectsProgramTest, AKernelThatReachesMemoryByAKeptPointerRunsAsOftenAsTheProgramSays) {
-  Begin();
+  Begin(kWithVariable);
   const CUdeviceptr counter = Allocated();
   ASSERT_EQ(cuMemsetD32(counter, 0, kWords), CUDA_SUCCESS);
   Launch("keep", counter);

@@ -47,15 +47,6 @@ TEST_F(CheckedReplaysTest, WritingAnInputIsWrong) {
   EXPECT_TRUE(IsWrong());
 }
 
-TEST_F(CheckedReplaysTest, WritingAVariableIsWrong) {
-  job_->stored_addresses().RegisterGlobal(reinterpret_cast<CUdeviceptr>(&variable), sizeof variable,
-                                          module_);
-  const CUdeviceptr y = Dropped("sets_variable");
-  hidden.lies = true;
-  Read(y);
-  EXPECT_TRUE(IsWrong());
-}
-
 TEST_F(CheckedReplaysTest, WritingThroughAKeptPointerIsWrong) {
   const CUdeviceptr y = Dropped("keeper");
   hidden.lies = true;

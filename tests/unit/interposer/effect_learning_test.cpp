@@ -210,6 +210,28 @@ TEST_F(EffectLearningTest, ALaunchThatChangesItsInputIsNotRepeated) {
   EXPECT_TRUE(AllAre(Read(y), 5));
 }
 
+// Its output was filled for the repetition.
+TEST_F(EffectLearningTest, ARepetitionThatTheDriverRefusesLeavesTheBytes) {
+  repeated_shared_bytes_ = 1u << 30;
+  Repeat("scale", 1, 2);
+  const CUdeviceptr y = Allocated();
+  const std::uint64_t token = Launch("scale", {y, input_, 2});
+  EXPECT_EQ(hidden.launches, 2);
+  EXPECT_TRUE(AllAre(Read(y), 17));
+  Settle();
+  EXPECT_FALSE(IsProved(token));
+  EXPECT_FALSE(job_->view().IsWrong());
+}
+
+// Other memory without content may have left by then.
+TEST_F(EffectLearningTest, BehindARepetitionOnlyInputsAreLookedAt) {
+  Repeat("scale", 1, 2);
+  const CUdeviceptr y = Allocated();
+  const std::uint64_t bytes = Count().fingerprinted_bytes;
+  Launch("scale", {y, input_, 2});
+  EXPECT_EQ(Count().fingerprinted_bytes - bytes, 2 * 2 * kBytes + kBytes);
+}
+
 // What nobody could see happens in the repetition alone.
 TEST_F(EffectLearningTest, ARepetitionThatChangesAnInputStopsTheProgram) {
   Repeat("writes_second", 1);

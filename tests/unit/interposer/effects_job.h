@@ -125,15 +125,21 @@ void UnlessBody(const LaunchShape&, void* const* arguments) {
   const size_t begin = ++*Memory(arguments, 2) % 3 == 0 ? kWords / 2 : 0;
   std::copy_n(Memory(arguments, 1) + begin, kWords - begin, Memory(arguments, 0) + begin);
 }
-// sets_variable(y, x): y = x; when it lies, it counts in a variable.
-void SetsVariableBody(const LaunchShape&, void* const* arguments) {
-  std::copy_n(Memory(arguments, 1), kWords, Memory(arguments, 0));
-  variable += hidden.lies;
-}
 // varies(y, x): y = x, but for one word once it lies.
 void VariesBody(const LaunchShape& shape, void* const* arguments) {
   OrderBody(shape, arguments);
   if (!hidden.lies) Memory(arguments, 0)[kWords / 2] = Memory(arguments, 1)[kWords / 2];
+}
+// biased(y, x, b): y = x + the first word of b.
+void BiasedBody(const LaunchShape&, void* const* arguments) {
+  int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
+  for (size_t i = 0; i < kWords; ++i) y[i] = x[i] + *Memory(arguments, 2);
+}
+// biased_before(y, x, b, end): y = x + the first word of b + that of the block before the end.
+void BiasedBeforeBody(const LaunchShape& shape, void* const* arguments) {
+  BiasedBody(shape, arguments);
+  const int more = *(Memory(arguments, 3) - kSmallBytes / sizeof(int));
+  for (size_t i = 0; i < kWords; ++i) Memory(arguments, 0)[i] += more;
 }
 // sum(small, x): reads x; when it lies, it writes x, too.
 void SumBody(const LaunchShape&, void* const* arguments) {
@@ -158,9 +164,10 @@ constexpr KernelEntry kKernels[] = {
     {"writer", WriterBody, nullptr, 2, kParameters},
     {"keeper", KeeperBody, nullptr, 2, kParameters},
     {"writes_second", WritesSecondBody, nullptr, 2, kParameters},
-    {"sets_variable", SetsVariableBody, nullptr, 2, kParameters},
     {"varies", VariesBody, nullptr, 2, kParameters},
     {"unless", UnlessBody, nullptr, 3, kParameters},
+    {"biased", BiasedBody, nullptr, 3, kParameters},
+    {"biased_before", BiasedBeforeBody, nullptr, 4, kParameters},
     {"sum", SumBody, nullptr, 2, kParameters}};
 constexpr GlobalEntry kGlobals[] = {{"variable", &variable, sizeof variable}};
 constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
@@ -205,8 +212,9 @@ class EffectsTest : public SimulatedJobTest {
     std::vector<void*> parameters;
     for (CUdeviceptr& word : words) parameters.push_back(&word);
     const std::vector<std::uint32_t> sizes(words.size(), 8);
+    const LaunchDimensions repeated = {1, 1, 1, 1, 1, 1, repeated_shared_bytes_};
     const LaunchCall launch{.function = function,
-                            .dimensions = dimensions,
+                            .dimensions = repeated,
                             .parameters = parameters.data(),
                             .parameter_bytes = sizes,
                             .config = config};
@@ -269,10 +277,11 @@ class EffectsTest : public SimulatedJobTest {
 
   static constexpr CUdeviceptr kNone = ~CUdeviceptr{0};
   CUdeviceptr input_ = 0, settling_ = 0;
-  int asked_ = 0;                        // launches of the program
-  std::vector<RecordedTouch> recorded_;  // of the last one
-  bool is_whole_ = true;                 // the hook knows the whole launch
-  bool keeps_experiment_ = false;        // after the last launch
+  int asked_ = 0;                           // launches of the program
+  std::vector<RecordedTouch> recorded_;     // of the last one
+  bool is_whole_ = true;                    // the hook knows the whole launch
+  bool keeps_experiment_ = false;           // after the last launch
+  unsigned int repeated_shared_bytes_ = 0;  // of repetitions; too many are refused
 };
 
 }  // namespace

@@ -31,6 +31,26 @@ std::string Object() {
   return {file, header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr)};
 }
 
+// The same with constants instead of variables: a longer table of names stands behind it.
+std::string ObjectWithConstants() {
+  std::string file = Object();
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  std::memcpy(sections.data(), file.data() + header.e_shoff, sections.size() * sizeof sections[0]);
+  Elf64_Shdr& names = sections[header.e_shstrndx];
+  std::string table = file.substr(names.sh_offset, names.sh_size);
+  for (Elf64_Shdr& section : sections) {
+    if (table.c_str() + section.sh_name == std::string(".nv.global"))
+      section.sh_name = static_cast<Elf64_Word>(names.sh_size);
+  }
+  table += std::string(".nv.constant3") + '\0';
+  names.sh_offset = file.size();
+  names.sh_size = table.size();
+  std::memcpy(file.data() + header.e_shoff, sections.data(), sections.size() * sizeof sections[0]);
+  return file + table;
+}
+
 template <class Value>
 std::string BytesOf(Value value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
@@ -53,6 +73,19 @@ TEST(ImageVariablesTest, ObjectListsItsVariables) {
   const ImageVariables found = VariablesOf(Object().data());
   EXPECT_TRUE(found.is_readable);
   EXPECT_EQ(found.names, kExpected);
+}
+
+// Kernels that are told by parameters alone what to do.
+TEST(ImageVariablesTest, PlainObjectsHaveNoVariablesAndNoConstants) {
+  EXPECT_FALSE(VariablesOf(Object().data()).is_plain());
+  const ImageVariables found = VariablesOf(ObjectWithConstants().data());
+  EXPECT_TRUE(found.is_readable);
+  EXPECT_TRUE(found.names.empty());
+  EXPECT_FALSE(found.is_plain());
+  constexpr simulator::Image kWithout = {
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
+  EXPECT_TRUE(VariablesOf(simulator::ModuleElfOf(kWithout)).is_plain());
+  EXPECT_FALSE(VariablesOf(kPtx.c_str()).is_plain());
 }
 
 TEST(ImageVariablesTest, ContainerListsItsObjectsVariables) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 
 namespace spillway::interposer {
 namespace {
@@ -112,6 +113,20 @@ TEST_F(LaunchKindTest, OtherUsersAreKnown) {
   range.unmovable = Unmovable::kNo;
   range.free_is_due = true;
   EXPECT_FALSE(IsUsedByName(range, 0));
+}
+
+TEST_F(LaunchKindTest, WordsThatLeadToTheProcessesMemory) {
+  const auto on_host = std::make_unique<int>(7);
+  const auto leads = [this](CUdeviceptr word) {
+    void* parameters[] = {&word};
+    const std::uint32_t sizes[] = {kPointer};
+    const auto launch = RecordedLaunch::Of({.parameters = parameters, .parameter_bytes = sizes});
+    return LeadsToPageable(*launch, ledger_);
+  };
+  EXPECT_TRUE(leads(reinterpret_cast<CUdeviceptr>(on_host.get())));
+  EXPECT_FALSE(leads(At(1))) << "it is the job's";
+  EXPECT_FALSE(leads(1000));
+  EXPECT_FALSE(leads(CUdeviceptr{1} << 56)) << "nothing lies there";
 }
 
 }  // namespace

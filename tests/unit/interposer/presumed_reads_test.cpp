@@ -186,5 +186,76 @@ TEST_F(InsuredDropsTest, FreedOutputsGiveTheirCopiesBack) {
   EXPECT_EQ(job_->view().Read().pinned_bytes, pinned_bytes);
 }
 
+// The budget has become too small for a replay.
+TEST_F(InsuredDropsTest, WithoutMemoryForAReplayTheCopyServes) {
+  const CUdeviceptr y = Dropped();
+  const std::uint64_t recomputes = Count().recomputes;
+  job_->grants().SetBudget(4 * kGranuleBytes);
+  EXPECT_TRUE(AllAre(Read(y), 5));
+  EXPECT_EQ(Count().recomputes, recomputes);
+  EXPECT_TRUE(AllAre(Read(input_), 5));
+}
+
+// Small memory that records read is saved before the program overwrites it.
+class SavedInputsTest : public EffectsTest {
+ protected:
+  void SetUp() override {
+    EffectsTest::SetUp();
+    Settle();
+    before_ = Allocated(kSmallBytes);
+    bias_ = Allocated(kSmallBytes);
+    ASSERT_EQ(bias_, before_ + kSmallBytes);
+    Set(before_, 100, kSmallBytes);
+    Set(bias_, 1, kSmallBytes);
+  }
+  // The output of the third launch, dropped.
+  CUdeviceptr Dropped(const char* kernel, std::vector<CUdeviceptr> others) {
+    CUdeviceptr y = 0;
+    for (int i = 0; i < 3; ++i) {
+      if (y) Free(y);
+      y = Allocated();
+      others[0] = y;
+      if (i == 2) job_->proofs().DropEagerly();
+      Launch(kernel, others);
+      if (i < 2) Settle();
+    }
+    EXPECT_EQ(Count().recompute_drops, 1u);
+    return y;
+  }
+
+  CUdeviceptr before_ = 0, bias_ = 0;
+};
+
+TEST_F(SavedInputsTest, OldBytesServeReplays) {
+  const CUdeviceptr y = Dropped("biased", {0, input_, bias_});
+  Set(bias_, 2, kSmallBytes);
+  EXPECT_EQ(Count().recomputes, 0u) << "or else nothing was saved";
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  EXPECT_FALSE(job_->view().IsWrong());
+}
+
+// The copy gets a block whose former content has a fingerprint.
+TEST_F(SavedInputsTest, CopiesInheritNoFingerprint) {
+  Free(Dropped("biased", {0, input_, before_}));
+  Free(before_);
+  while (Allocated(kSmallBytes) != before_) continue;  // the others of its slab are in use now
+  Free(before_);
+  const CUdeviceptr y = Allocated();
+  Launch("biased", {y, input_, bias_});
+  Set(bias_, 2, kSmallBytes);
+  EXPECT_EQ(Count().recomputes, 0u);
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  EXPECT_FALSE(job_->view().IsWrong());
+}
+
+// Then the launch would read the saved copy's neighbour.
+TEST_F(SavedInputsTest, WhatMayBeAnotherBlocksEndIsNotReplaced) {
+  const CUdeviceptr y = Dropped("biased_before", {0, input_, before_, bias_});
+  Set(bias_, 2, kSmallBytes);
+  EXPECT_EQ(Count().recomputes, 1u);
+  EXPECT_TRUE(AllAre(Read(y), 205));
+  EXPECT_FALSE(job_->view().IsWrong());
+}
+
 }  // namespace
 }  // namespace spillway::interposer
