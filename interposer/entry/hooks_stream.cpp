@@ -7,6 +7,7 @@
 #include "interposer/entry/kernel_parameters.h"
 #include "interposer/entry/pool_charges.h"
 #include "interposer/entry/wrong_results.h"
+#include "interposer/ledger/decompress.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/runtime/report.h"
 
@@ -72,7 +73,9 @@ using spillway::entry::ReentryGuard;
 
 SPILLWAY_EXPORT CUresult cuInit(unsigned int flags) {
   const CUresult result = Driver().cuInit(flags);
-  if (result == CUDA_SUCCESS) spillway::entry::WatchForks();
+  if (result != CUDA_SUCCESS) return result;
+  spillway::interposer::OpenDecompressors();
+  spillway::entry::WatchForks();
   return result;
 }
 

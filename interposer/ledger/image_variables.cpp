@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "base/code_object.h"
 #include "base/fat_binary.h"
+#include "interposer/ledger/decompress.h"
 
 namespace spillway::interposer {
 namespace {
@@ -30,9 +32,25 @@ constexpr std::string_view kConstantsPrefix = ".nv.constant3";
 // parallelism)
 constexpr std::string_view kHarmless = "__assertfail";
 
+// What compilers and NVIDIA's headers place among variables, and no kernel writes: texts of
+// assertions, tables of cuRAND and of mathematical functions, and objects without state, such as
+// Thrust's placeholders. (curand_precalc.h, curand_mrg32k3a.h; names as nvcc 12 and 13 make them)
+bool IsKnownConstant(const CodeSymbol& symbol) {
+  constexpr std::string_view kData[] = {"$str",      "__unnamed_", "precalc_xorwow_",
+                                        "mrg32k3aM", "__cudart_",  "__cr_lgamma_table"};
+  constexpr std::string_view kNamespaces[] = {"4cuda3std", "6thrust", "3cub", "4cute"};
+  const std::string_view name = symbol.name;
+  return std::any_of(std::begin(kData), std::end(kData),
+                     [name](std::string_view data) { return name.starts_with(data); }) ||
+         (symbol.size_bytes == 1 && std::any_of(std::begin(kNamespaces), std::end(kNamespaces),
+                                                [name](std::string_view space) {
+                                                  return name.find(space) != std::string_view::npos;
+                                                }));
+}
+
 bool IsVariable(const CodeObject& object, const CodeSymbol& symbol, std::string_view prefix) {
   return symbol.type == STT_OBJECT && symbol.size_bytes > 0 && symbol.section != SHN_UNDEF &&
-         symbol.section < object.section_count() &&
+         !IsKnownConstant(symbol) && symbol.section < object.section_count() &&
          object.Section(symbol.section).name.starts_with(prefix);
 }
 
@@ -48,10 +66,16 @@ void AddObject(ByteView file, ImageVariables* out) {
   if (is_readable) out->is_readable = true;
 }
 
+void AddEntry(const base::FatEntry& entry, ImageVariables* out) {
+  if (!entry.IsCompressed()) return AddObject(entry.payload, out);
+  if (entry.kind != base::FatEntry::kCodeObject) return;
+  if (const auto object = Decompress(entry)) AddObject(object->view(), out);
+}
+
 void AddImage(ByteView image, ImageVariables* out) {
   const base::FatContainer container(image);
   if (!container.IsOne()) return AddObject(image, out);
-  container.ForEntries([out](const base::FatEntry& entry) { AddObject(entry.payload, out); });
+  container.ForEntries([out](const base::FatEntry& entry) { AddEntry(entry, out); });
 }
 
 ImageVariables Sorted(ImageVariables all) {

@@ -9,7 +9,9 @@
 // or allocate. Compilers deliver single code objects (NVRTC, Triton, nvJitLink), or containers with
 // one code object per architecture, and PTX. Each container entry begins with its own length and
 // its payload's. All objects of a container have one source, so one readable object suffices. PTX
-// and compressed objects are not read: then only variables that the program looks up are known.
+// is not read, nor are compressed objects on hosts without the libraries for that (decompress.h):
+// then only variables that the program looks up are known. Left out are constants that look like
+// variables: a program of PyTorch's loads a thousand.
 #pragma once
 
 #include <cstddef>

@@ -15,6 +15,7 @@
 #include "interposer/planning/agent_session.h"
 #include "interposer/planning/planner_thread.h"
 #include "interposer/runtime/report.h"
+#include "interposer/share/export_service.h"
 #include "interposer/share/peer_table.h"
 
 namespace spillway::interposer {
@@ -136,6 +137,7 @@ void Retire(JobMemory* job) {
   if (AgentSession* const session = AgentSession::Instance()) session->Detach(job);
   internal::jobs.Set(job->device(), nullptr);
   PeersWentAway(job->context());
+  share::ExportService::JobEnded(job);
   job->ReleaseAll();
 }
 

@@ -115,6 +115,17 @@ void ExportService::Forget(CUdeviceptr base) {
   tokens_.erase(token);
 }
 
+void ExportService::ForgetAllOf(const JobMemory* job) {
+  const MutexLock lock(mutex_);
+  std::erase_if(tokens_, [&](const auto& known) SPILLWAY_REQUIRES(mutex_) {
+    const auto found = exports_.find(known.second);
+    if (found->second.job != job) return false;
+    Close(&found->second.memory);
+    exports_.erase(found);
+    return true;
+  });
+}
+
 // After the last opener has closed it, the memory may move again.
 void ExportService::Closed(std::uint64_t token) {
   JobMemory* job = nullptr;

@@ -28,6 +28,10 @@ class ExportService {
   static void Freed(CUdeviceptr base) {
     if (any_.load(std::memory_order_relaxed)) Instance().Forget(base);
   }
+  // All of the job's memory is gone with its context.
+  static void JobEnded(const JobMemory* job) {
+    if (any_.load(std::memory_order_relaxed)) Instance().ForgetAllOf(job);
+  }
 
  private:
   struct Export {
@@ -47,6 +51,7 @@ class ExportService {
   CUresult ShareAgain(std::uint64_t token) SPILLWAY_EXCLUDES(mutex_);
   void Closed(std::uint64_t token);
   void Forget(CUdeviceptr base);
+  void ForgetAllOf(const JobMemory* job);
   static void Close(SharedMemory* memory);
 
   inline static constinit std::atomic<bool> any_{false};

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <functional>
 
 #include "tests/regressions/job.h"
@@ -204,6 +205,26 @@ TEST_F(IpcTest, HandlesOfFreedMemoryOpenNothing) {
   ASSERT_EQ(cuMemFree(shared), CUDA_SUCCESS);
   Filled(kBytes, 8);
   Send(other.line(), handle);
+  EXPECT_TRUE(other.Succeeded());
+}
+
+// The program frees nothing: its context ends with all memory. The next one allocates at the same
+// addresses.
+TEST_F(IpcTest, HandlesOfAResetContextAreForgotten) {
+  OtherProcess other([](int line) { return OpensAndCloses(line, 8); });
+  Start();
+  const CUdeviceptr before = Filled(kBytes, 77);
+  const CUipcMemHandle old_handle = HandleOf(before);
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  UseDevice();
+  const CUdeviceptr after = Filled(kBytes, 8);
+  ASSERT_EQ(after, before);
+  const CUipcMemHandle handle = HandleOf(after);
+  EXPECT_NE(memcmp(&handle, &old_handle, sizeof handle), 0);
+  Send(other.line(), handle);
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
   EXPECT_TRUE(other.Succeeded());
 }
 

@@ -2,14 +2,19 @@
 #include "interposer/ledger/image_variables.h"
 
 #include <gtest/gtest.h>
+#include <lz4.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/fat_binary.h"
+#include "interposer/ledger/decompress.h"
 #include "simulator/kernels/module_elf.h"
 
 namespace spillway::interposer {
@@ -61,6 +66,27 @@ std::string Entry(const std::string& payload) {
   return BytesOf<std::uint32_t>(0x01010002) + BytesOf<std::uint32_t>(64) +
          BytesOf<std::uint64_t>(padded.size()) + std::string(48, '\0') + padded;
 }
+// `original_bytes`: what the entry says of its payload's length.
+std::string CompressedEntry(const std::string& compressed, std::uint64_t flags,
+                            std::uint64_t original_bytes) {
+  const std::string padded = compressed + std::string(-compressed.size() % 8, '\0');
+  return BytesOf<std::uint32_t>(0x01010002) + BytesOf<std::uint32_t>(64) +
+         BytesOf<std::uint64_t>(padded.size()) +
+         BytesOf(static_cast<std::uint32_t>(compressed.size())) + std::string(20, '\0') +
+         BytesOf(flags) + std::string(8, '\0') + BytesOf(original_bytes) + padded;
+}
+std::string ZstdEntry(const std::string& object, std::optional<std::uint64_t> claimed = {}) {
+  std::string to(ZSTD_compressBound(object.size()), '\0');
+  to.resize(ZSTD_compress(to.data(), to.size(), object.data(), object.size(), 3));
+  return CompressedEntry(to, base::FatEntry::kZstd, claimed.value_or(object.size()));
+}
+std::string Lz4Entry(const std::string& object, std::optional<std::uint64_t> claimed = {}) {
+  const int bytes = static_cast<int>(object.size());
+  std::string to(static_cast<std::size_t>(LZ4_compressBound(bytes)), '\0');
+  to.resize(static_cast<std::size_t>(
+      LZ4_compress_default(object.data(), to.data(), bytes, static_cast<int>(to.size()))));
+  return CompressedEntry(to, base::FatEntry::kLz4, claimed.value_or(object.size()));
+}
 std::string Container(const std::string& entries) {
   return BytesOf<std::uint32_t>(0xba55ed50) + BytesOf<std::uint32_t>(0x00100001) +
          BytesOf<std::uint64_t>(entries.size()) + entries;
@@ -107,7 +133,47 @@ TEST(ImageVariablesTest, WrapperLeadsToTheContainer) {
   EXPECT_EQ(VariablesOf(&wrapper).names, kExpected);
 }
 
-TEST(ImageVariablesTest, PtxAndCompressedImagesAreUnreadable) {
+TEST(ImageVariablesTest, CompressedObjectsAreRead) {
+  OpenDecompressors();
+  for (const std::string& entry : {ZstdEntry(Object()), Lz4Entry(Object())}) {
+    const std::string container = Container(Entry(kPtx) + entry);
+    const ImageVariables found = VariablesOf(container.data());
+    EXPECT_TRUE(found.is_readable);
+    EXPECT_EQ(found.names, kExpected);
+  }
+}
+
+TEST(ImageVariablesTest, LengthsThatCannotBeMakeCompressedObjectsUnreadable) {
+  OpenDecompressors();
+  const std::string object = Object();
+  for (const std::uint64_t claimed :
+       {std::uint64_t{0}, object.size() - 1, object.size() + 1, std::uint64_t{1} << 62}) {
+    EXPECT_FALSE(VariablesOf(Container(ZstdEntry(object, claimed)).data()).is_readable) << claimed;
+    EXPECT_FALSE(VariablesOf(Container(Lz4Entry(object, claimed)).data()).is_readable) << claimed;
+  }
+}
+
+// A program of PyTorch's has a thousand of them.
+TEST(ImageVariablesTest, ConstantsThatLookLikeVariablesAreLeftOut) {
+  static constexpr simulator::GlobalEntry kConstants[] = {
+      {"$str$1", storage, 32},
+      {"__unnamed_3", storage, 15},
+      {"precalc_xorwow_matrix", storage, 32},
+      {"mrg32k3aM1", storage, 32},
+      {"_ZN40_INTERNAL_ab_4_x_cu_cd4cuda3std3__45__cpo5beginE", storage, 1},
+      {"_ZN6thrust12placeholders2_1E", storage, 1}};
+  constexpr simulator::Image kOfConstants = {
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 6, kConstants};
+  EXPECT_TRUE(VariablesOf(simulator::ModuleElfOf(kOfConstants)).is_plain());
+
+  static constexpr simulator::GlobalEntry kState[] = {{"_ZN6thrust5countE", storage, 4},
+                                                      {"is_done", storage, 1}};
+  constexpr simulator::Image kOfState = {
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 2, kState};
+  EXPECT_EQ(VariablesOf(simulator::ModuleElfOf(kOfState)).names.size(), 2u);
+}
+
+TEST(ImageVariablesTest, PtxAndBrokenImagesAreUnreadable) {
   EXPECT_FALSE(VariablesOf(kPtx.c_str()).is_readable);
   EXPECT_FALSE(VariablesOf("x").is_readable);
   const std::string container = Container(Entry(kPtx) + Entry("\x28\xb5\x2f\xfd compressed"));
