@@ -28,7 +28,7 @@ NodeFacts Unread() {
   return facts;
 }
 
-NodeFacts ReadKernel(CUfunction function, unsigned blocks, void** parameters, void** extra) {
+NodeFacts ReadKernel(CUfunction function, Grid grid, void** parameters, void** extra) {
   NodeFacts facts;
   facts.kernels.push_back(function);
   auto add = [&](CUdeviceptr word) {
@@ -37,7 +37,7 @@ NodeFacts ReadKernel(CUfunction function, unsigned blocks, void** parameters, vo
   };
   ScratchParameters scratch;
   if (parameters) {
-    ScanParameters(ParametersOf(function, &scratch), parameters, blocks, add);
+    ScanParameters(ParametersOf(function, &scratch), parameters, grid, add);
   } else if (extra) {
     ScanExtra(ParametersOf(function, &scratch), extra, add);
   }
@@ -53,7 +53,7 @@ NodeFacts AskKernelNode(CUgraphNode node) {
   }
   CUDA_KERNEL_NODE_PARAMS_v1 older = {};
   if (Driver().cuGraphKernelNodeGetParams(node, &older) != CUDA_SUCCESS) return Unread();
-  return ReadKernel(older.func, older.gridDimX, older.kernelParams, older.extra);
+  return ReadKernel(older.func, {older.gridDimX, older.gridDimY}, older.kernelParams, older.extra);
 }
 
 NodeFacts AskCopyNode(CUgraphNode node) {
@@ -215,13 +215,15 @@ NodeFacts ReadWhole(CUgraph graph) {
 template <class KernelNodeParams>
 NodeFacts ReadKernelNode(const KernelNodeParams& params) {
   const CUfunction function = params.func ? params.func : reinterpret_cast<CUfunction>(params.kern);
-  return ReadKernel(function, params.gridDimX, params.kernelParams, params.extra);
+  return ReadKernel(function, {params.gridDimX, params.gridDimY}, params.kernelParams,
+                    params.extra);
 }
 template NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v2& params);
 template NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v3& params);
 template <>
 NodeFacts ReadKernelNode(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
-  return ReadKernel(params.func, params.gridDimX, params.kernelParams, params.extra);
+  return ReadKernel(params.func, {params.gridDimX, params.gridDimY}, params.kernelParams,
+                    params.extra);
 }
 
 NodeFacts ReadCopyNode(const CUDA_MEMCPY3D& copy) {

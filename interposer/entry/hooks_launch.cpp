@@ -43,7 +43,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** 
     add.SetLaunch(&**launch, MayRunAgain());
   }
   if (parameters) {
-    ScanParameters(*facts.parameters, parameters, dimensions->grid_x, add);
+    ScanParameters(*facts.parameters, parameters, {dimensions->grid_x, dimensions->grid_y}, add);
   } else if (extra) {
     ScanExtra(*facts.parameters, extra, add);
   }

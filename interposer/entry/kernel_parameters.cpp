@@ -145,6 +145,7 @@ void WriteSlot(FreeSlot free, CUfunction function, const KernelFacts& facts) {
   const bool is_told = function && Ask(function, &asked);
   const char* const name = function ? DriversName(function) : nullptr;
   if (name) asked.lists = TensorListsOf(name);
+  if (name) asked.by_value = StructOf(name);
   const bool is_kept = is_told && free.slot;
   *facts = {.parameters = is_kept ? Keep(asked) : &asked,
             .name = function ? NameOf(name, asked) : 0,

@@ -43,17 +43,28 @@ void AddHalves(const void* lower, const void* upper, Add& add) {
   add(CUdeviceptr{halves[1]} << 32 | halves[0]);
 }
 
-// Whether the first parameter is a tensor list, and all of its addresses that count were added.
+struct Grid {
+  unsigned x, y;
+};
+
+// Whether the parameter is a known struct, and all of its addresses that count were added.
 template <class Add>
-bool ScanFirst(const KernelParameters& layout, const void* first, unsigned blocks, Add& add) {
-  return layout.lists.kind != TensorLists::Kind::kNone &&
-         ScanTensorLists(layout.lists, first, layout.size_bytes[0], blocks, add);
+bool ScanKnown(const KernelParameters& layout, std::uint32_t i, const void* data, Grid grid,
+               Add& add) {
+  const std::uint32_t size_bytes = layout.size_bytes[i];
+  if (i == 0 && layout.lists.kind != TensorLists::Kind::kNone)
+    return ScanTensorLists(layout.lists, data, size_bytes, grid.x, add);
+  if (layout.by_value == ByValue::kNone || i != ParameterOf(layout.by_value)) return false;
+  const auto used = ReadStruct(layout.by_value, data, size_bytes, grid.y);
+  if (!used) return false;
+  ScanWords(data, used->head_bytes, add);
+  for (const CUdeviceptr address : used->addresses) add(address);
+  return true;
 }
 
-// Most parameters are one word: these come first, in the tightest loop. `blocks`: the grid's first
-// dimension.
+// Most parameters are one word: these come first, in the tightest loop.
 template <class Add>
-void ScanParameters(const KernelParameters& layout, void** parameters, unsigned blocks, Add& add) {
+void ScanParameters(const KernelParameters& layout, void** parameters, Grid grid, Add& add) {
   for (const std::uint32_t i : layout.words) {
     CUdeviceptr word;
     std::memcpy(&word, parameters[i], sizeof word);
@@ -62,7 +73,7 @@ void ScanParameters(const KernelParameters& layout, void** parameters, unsigned 
   const auto is_half = [&](std::uint32_t i) { return layout.size_bytes[i] == kHalfBytes; };
   for (const std::uint32_t i : layout.others) {
     const std::uint32_t bytes = layout.size_bytes[i];
-    if (i == 0 && ScanFirst(layout, parameters[0], blocks, add)) continue;
+    if (ScanKnown(layout, i, parameters[i], grid, add)) continue;
     if (bytes > sizeof(CUdeviceptr)) ScanWords(parameters[i], bytes, add);
     if (i > 0 && is_half(i) && is_half(i - 1) && interposer::ordering_rules::kHalvesAreJoined)
       AddHalves(parameters[i - 1], parameters[i], add);

@@ -75,6 +75,7 @@ bool RepeatProofs::IsOver(const LibraryCall& call, Experiment* experiment, bool*
 
 bool RepeatProofs::MayReplay(std::uint64_t token) {
   const StateLock lock(state_.locks);
+  if (state_.effects.IsProved(token) && !RecomputeRecording::MayCheck()) return false;
   return state_.recompute_records.VerdictOn(token) == Verdict::kProved;
 }
 

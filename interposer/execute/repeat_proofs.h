@@ -44,7 +44,8 @@ class RepeatProofs {
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // No record of the launch began.
   void EndUnmade(Experiment* experiment) SPILLWAY_EXCLUDES(kStateLock);
-  // Whether an operation of this token (scheduler::TokenOf) is proved repeatable.
+  // Whether an operation of this token (scheduler::TokenOf) is proved repeatable, and may be
+  // repeated: plans count on that.
   bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
   // For tests, before the first allocation: whatever can be recomputed is dropped at once, and
   // nothing is insured.

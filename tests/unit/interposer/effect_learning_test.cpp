@@ -2,6 +2,9 @@
 // (Note [Learned effects] in execute/state/launch_effects.h)
 #include "interposer/execute/effect_learning.h"
 
+#include <unistd.h>
+
+#include "interposer/ledger/visible_work.h"
 #include "tests/unit/interposer/effects_job.h"
 
 namespace spillway::interposer {
@@ -245,6 +248,18 @@ TEST_F(EffectLearningTest, UnlessAllowedNothingRunsTwice) {
   const std::uint64_t token = Repeat("scale", 4, 2);
   EXPECT_EQ(hidden.launches, 4);
   EXPECT_FALSE(IsProved(token));
+}
+
+// A plan would wait for what never comes. In a process of its own: work stays visible.
+TEST_F(EffectLearningTest, PlansDoNotCountOnRepetitionsOfVisibleWork) {
+  const std::uint64_t token = Repeat("scale", 2, 2);
+  ASSERT_TRUE(IsProved(token));
+  EXPECT_EXIT(
+      {
+        VisibleWork::MakeAllWorkVisible();
+        _exit(IsProved(token));
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 struct Refutation {
