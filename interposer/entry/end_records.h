@@ -24,12 +24,13 @@ namespace internal {
 inline constinit std::atomic<unsigned> changes_seen{0};  // of VisibleWork, with no record since
 }
 
-// No call of this thread may be in progress. An error if a replay was wrong.
+// No call of this thread may be in progress. An error if a replay was wrong, or if memory is
+// lacking for what must be made again: the next call tries once more.
 inline CUresult EndRecordsOfVisibleWork() {
   const unsigned changes = interposer::VisibleWork::changes();
   if (internal::changes_seen.load(std::memory_order_relaxed) == changes) [[likely]]
     return CUDA_SUCCESS;
-  EndRecords();
+  if (!EndRecords()) return CUDA_ERROR_OUT_OF_MEMORY;
   internal::changes_seen.store(changes, std::memory_order_relaxed);
   return UnlessWrong(CUDA_SUCCESS);
 }

@@ -51,7 +51,7 @@ void PresumedReads::EnterOwn(const RecomputeRecord& record, TouchSet* set) {
 void PresumedReads::Leave(TouchSet* set) {
   for (Tracked* memory : set->presumed) {
     --memory->presumed.in_progress;
-    if (set->use.stream) memory->presumed.used = set->use;
+    if (set->use.stream) memory->presumed.used.Add(set->use);
   }
   set->presumed.clear();
 }
@@ -71,18 +71,21 @@ bool PresumedReads::TakeAll(const Memory& memory, StreamState* stream) {
   ContentChecks& checks = state_.residency.checks();
   std::vector<Fingerprints::Piece> pieces;
   Memory taken;
+  bool has_all = true;
   for (Tracked* each : memory) {
     if (each->presumed.print != kNoPrint) continue;
-    each->presumed.print = checks.TakeSlot();
-    if (each->presumed.print == kNoPrint) return false;
-    pieces.push_back({each->base, each->requested_bytes, each->presumed.print});
+    const ContentChecks::Slot slot = checks.TakeSlot();
+    has_all = has_all && slot != kNoPrint;
+    if (slot == kNoPrint) continue;
+    each->presumed.print = slot;
+    pieces.push_back({each->base, each->requested_bytes, slot});
     taken.push_back(each);
   }
-  if (pieces.empty()) return true;
-  const bool has_all = checks.Take(stream->handle, pieces);
+  if (pieces.empty()) return has_all;
+  has_all = checks.Take(stream->handle, pieces) && has_all;
   const Use use = state_.timeline.Issue(stream);
   state_.timeline.EventFor(use);
-  for (Tracked* each : taken) each->presumed.used = use;
+  for (Tracked* each : taken) each->presumed.used.Add(use);
   return has_all;
 }
 
@@ -158,7 +161,7 @@ bool PresumedReads::TakeNow(Tracked* memory, ContentChecks::Slot to, RecomputeRe
                                   : checks.Take(*AsRange(memory), to);
   if (!use.stream) return false;
   record->output->departure.Add(use);
-  memory->presumed.used = use;
+  memory->presumed.used.Add(use);
   Taken(memory, to, use);
   if (IsBlock(memory)) return true;
   Range* const range = AsRange(memory);

@@ -45,7 +45,7 @@ bool ReplayChecks::Begin(const RecomputeRecord& record, StreamState* stream) {
 void ReplayChecks::End(const RecomputeRecord& record, StreamState* stream) {
   state_.timeline.OrderAfter(stream, record.printed);
   for (const Tracked* input : record.inputs) {
-    if (input->presumed.used.stream) state_.timeline.OrderAfter(stream, input->presumed.used);
+    for (const Use use : input->presumed.used.items()) state_.timeline.OrderAfter(stream, use);
   }
   Fingerprints::Piece output{record.output->base, record.output->requested_bytes, record.print,
                              record.print};
@@ -64,7 +64,7 @@ void ReplayChecks::Ended(RecomputeRecord* record, Use use) {
   for (size_t i = 0; i < record->inputs.size(); ++i) {
     Tracked* const input = record->inputs[i];
     if (input->presumed.print == ContentChecks::kNoSlot) continue;
-    input->presumed.used = use;
+    input->presumed.used.Add(use);
     presumed_.Taken(input, checks_.back().slots[i], use);
   }
   if (!record->is_insured) return;
@@ -81,7 +81,9 @@ void ReplayChecks::NotMade(StreamState* stream) {
 
 UseList ReplayChecks::UnderWay() const {
   UseList uses;
-  for (const Check& check : checks_) uses.Add(check.use);
+  for (const Check& check : checks_) {
+    if (!Timeline::KnownDone(check.use)) uses.Add(check.use);
+  }
   return uses;
 }
 

@@ -106,13 +106,15 @@ void Replays::RunDeferredFrees(base::FunctionRef<bool()> even_held) {
 
 // Nothing more is dropped by now: the caller's reason (a capture, say) is already visible.
 bool Replays::EndRecords() {
-  {
-    const StateLock lock(state_.locks);
-    if (state_.recompute_records.empty()) return true;
-  }
-  const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
+  bool has_none;
+  {
+    const StateLock lock(state_.locks);
+    has_none = state_.recompute_records.empty();
+  }
+  if (has_none) return AwaitReplays();  // of records that have ended
+  const base::ScopedCount call(&state_.calls.for_memory);
   const MakingLock making(state_.locks);
   return EndRecordsWhileMaking();
 }
@@ -310,6 +312,8 @@ bool Replays::RestoreFromInsurance(Range* range) {
   const StateLock lock(state_.locks);
   if (!IsDropped(range) || !std::exchange(range->record->is_insured, false)) return false;
   range->place = Place::kHost;
+  Range* const one[] = {range};
+  if (state_.residency.parking()) restores_.ParkEvicted(one);
   return true;
 }
 

@@ -32,20 +32,36 @@ constexpr std::string_view kConstantsPrefix = ".nv.constant3";
 // parallelism)
 constexpr std::string_view kHarmless = "__assertfail";
 
+// The next part of a mangled name, such as "3foo". (Itanium C++ ABI, source-name)
+std::string_view TakeComponent(std::string_view* name) {
+  std::size_t bytes = 0, digits = 0;
+  while (digits < name->size() && (*name)[digits] >= '0' && (*name)[digits] <= '9')
+    bytes = std::min(bytes * 10 + static_cast<std::size_t>((*name)[digits++] - '0'), name->size());
+  const std::string_view component = name->substr(digits, bytes);
+  name->remove_prefix(std::min(digits + bytes, name->size()));
+  return component;
+}
+
+// Possibly within an unnamed namespace, or internal to a file.
+bool IsOfNvidiasHeaders(std::string_view name) {
+  if (!name.starts_with("_ZN")) return false;
+  name.remove_prefix(3);
+  std::string_view space = TakeComponent(&name);
+  if (space.starts_with("_INTERNAL_") || space.starts_with("_GLOBAL__N_"))
+    space = TakeComponent(&name);
+  if (space == "cuda") return TakeComponent(&name) == "std";
+  return space == "thrust" || space == "cub" || space == "cute";
+}
+
 // What compilers and NVIDIA's headers place among variables, and no kernel writes: texts of
 // assertions, tables of cuRAND and of mathematical functions, and objects without state, such as
 // Thrust's placeholders. (curand_precalc.h, curand_mrg32k3a.h; names as nvcc 12 and 13 make them)
 bool IsKnownConstant(const CodeSymbol& symbol) {
   constexpr std::string_view kData[] = {"$str",      "__unnamed_", "precalc_xorwow_",
                                         "mrg32k3aM", "__cudart_",  "__cr_lgamma_table"};
-  constexpr std::string_view kNamespaces[] = {"4cuda3std", "6thrust", "3cub", "4cute"};
-  const std::string_view name = symbol.name;
   return std::any_of(std::begin(kData), std::end(kData),
-                     [name](std::string_view data) { return name.starts_with(data); }) ||
-         (symbol.size_bytes == 1 && std::any_of(std::begin(kNamespaces), std::end(kNamespaces),
-                                                [name](std::string_view space) {
-                                                  return name.find(space) != std::string_view::npos;
-                                                }));
+                     [&](std::string_view data) { return symbol.name.starts_with(data); }) ||
+         (symbol.size_bytes == 1 && IsOfNvidiasHeaders(symbol.name));
 }
 
 bool IsVariable(const CodeObject& object, const CodeSymbol& symbol, std::string_view prefix) {

@@ -28,8 +28,12 @@ class VisibleWork {
   static unsigned changes() { return changes_.load(std::memory_order_acquire); }
 
  private:
+  // Whoever sees the fact also sees a change, and whoever acted on the former change sees another.
   static void Note(std::atomic<bool>* fact) {
-    if (!fact->load(std::memory_order_relaxed) && !fact->exchange(true)) changes_.fetch_add(1);
+    if (fact->load(std::memory_order_relaxed)) return;
+    changes_.fetch_add(1);
+    fact->store(true);
+    changes_.fetch_add(1);
   }
 
   static inline constinit std::atomic<bool> shows_everything_{false};

@@ -32,19 +32,25 @@ void ContentChecks::Share(Slot slot) {
 
 // Slots are read by the host, and written by the work of their first owner: none of the others has
 // work of its own on them.
-void ContentChecks::GiveLater(Slot slot, Use use) {
+void ContentChecks::GiveLater(Slot slot, const UseList& uses) {
   const bool is_shared = slot < more_owners_.size() && more_owners_[slot] > 0;
   if (is_shared) {
     --more_owners_[slot];
   } else if (slot != kNoSlot) {
-    given_.emplace_back(slot, use);
+    given_.emplace_back(slot, uses);
   }
   GiveDone();
 }
 
+void ContentChecks::GiveLater(Slot slot, Use use) {
+  UseList uses;
+  if (use.stream) uses.Add(use);
+  GiveLater(slot, uses);
+}
+
 void ContentChecks::GiveDone() {
-  std::erase_if(given_, [this](const std::pair<Slot, Use>& given) {
-    const bool is_done = Timeline::KnownDone(given.second);
+  std::erase_if(given_, [this](std::pair<Slot, UseList>& given) {
+    const bool is_done = Timeline::AllKnownDone(&given.second);
     if (is_done) prints_.GiveSlot(given.first);
     return is_done;
   });

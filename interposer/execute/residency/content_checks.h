@@ -38,7 +38,8 @@ class ContentChecks {
   Slot TakeSlot() { return prints_.TakeSlot(); }
   // One owner more.
   void Share(Slot slot);
-  // Of each owner, once `use` is complete.
+  // Of each owner, once `uses` are complete.
+  void GiveLater(Slot slot, const UseList& uses);
   void GiveLater(Slot slot, Use use);
   // On the stream of the caller's work. Of comparisons (Fingerprints::Piece::expected), none may
   // differ: Mismatches counts them.
@@ -77,7 +78,7 @@ class ContentChecks {
   CUdeviceptr base_ = 0;
   Chunks chunks_;
   StreamState* stream_ = nullptr;
-  std::vector<std::pair<Slot, Use>> given_;
+  std::vector<std::pair<Slot, UseList>> given_;
   std::vector<std::uint32_t> more_owners_;  // of each slot, beside the first one
 };
 

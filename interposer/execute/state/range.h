@@ -23,7 +23,7 @@ namespace spillway::interposer {
 struct PresumedUse {
   static constexpr std::uint32_t kNoPrint = ~std::uint32_t{0};
   std::uint32_t print = kNoPrint;  // a slot: the fingerprint from before the first of them
-  Use used;                        // the last work on the slot
+  UseList used;                    // the last work on the slot
   int in_progress = 0;             // calls
   // A fingerprint from behind the last of them, for a comparison. `taken_at`: what was launched
   // until then (PresumedReads::Launched).

@@ -66,6 +66,7 @@ Device::Device() {
 
 void Device::Load(Place& place) {
   SPILLWAY_DRIVER_CALL(cuModuleLoadData(&place.module, KernelImage()));
+  SPILLWAY_DRIVER_CALL(cuModuleLoadData(&place.with_variables, VariablesImage()));
   for (int i = 0; i < 2; ++i)
     SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&place.functions[i], place.module, kNames[i]));
 }
@@ -97,7 +98,8 @@ CUfunction Device::Kernel(LaunchForm form, std::uint64_t salt) const {
 
 CUfunction Device::KernelNamed(const char* name) const {
   CUfunction function = nullptr;
-  SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&function, Current().module, name));
+  if (cuModuleGetFunction(&function, Current().module, name) == CUDA_SUCCESS) return function;
+  SPILLWAY_DRIVER_CALL(cuModuleGetFunction(&function, Current().with_variables, name));
   return function;
 }
 

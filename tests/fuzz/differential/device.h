@@ -33,15 +33,15 @@ class Device {
   // The kernel for a launch form in the current context, as a CUfunction or as a CUkernel in its
   // place, as `salt` says.
   CUfunction Kernel(LaunchForm form, std::uint64_t salt) const;
-  // The module of the current context; it has the features' variables.
-  CUmodule Module() const { return Current().module; }
+  // The module of the current context that has the features' variables.
+  CUmodule Module() const { return Current().with_variables; }
   // A kernel that a feature brings, in the current context.
   CUfunction KernelNamed(const char* name) const;
 
  private:
   struct Place {
     CUcontext context = nullptr;
-    CUmodule module = nullptr;
+    CUmodule module = nullptr, with_variables = nullptr;
     std::array<CUfunction, 2> functions = {};  // flat, struct
   };
   void Load(Place& place);

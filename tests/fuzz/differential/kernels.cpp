@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "simulator/kernels/module_elf.h"
@@ -100,29 +101,41 @@ constexpr simulator::KernelEntry kKernels[] = {
 };
 }  // namespace
 
+namespace {
+
+// `kernels` and what the features add to them that have variables, or have none.
+struct Module {
+  std::vector<simulator::KernelEntry> kernels;
+  std::vector<simulator::GlobalEntry> variables;
+  simulator::Image image{};
+
+  Module(std::span<const simulator::KernelEntry> own, bool with_variables)
+      : kernels(own.begin(), own.end()) {
+    for (const Feature* feature : AllFeatures()) {
+      const auto globals = feature->Variables();
+      if (globals.empty() == with_variables) continue;
+      const auto added = feature->Kernels();
+      kernels.insert(kernels.end(), added.begin(), added.end());
+      variables.insert(variables.end(), globals.begin(), globals.end());
+    }
+    image = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},     simulator::kImageVersion,
+             static_cast<std::uint32_t>(kernels.size()),   kernels.data(),
+             static_cast<std::uint32_t>(variables.size()), variables.data()};
+  }
+};
+
+}  // namespace
+
 const void* KernelImage() {
-  static const std::vector<simulator::KernelEntry> kernels = [] {
-    std::vector<simulator::KernelEntry> all(std::begin(kKernels), std::end(kKernels));
-    for (const Feature* feature : AllFeatures()) {
-      const auto own = feature->Kernels();
-      all.insert(all.end(), own.begin(), own.end());
-    }
-    return all;
-  }();
-  static const std::vector<simulator::GlobalEntry> variables = [] {
-    std::vector<simulator::GlobalEntry> all;
-    for (const Feature* feature : AllFeatures()) {
-      const auto own = feature->Variables();
-      all.insert(all.end(), own.begin(), own.end());
-    }
-    return all;
-  }();
-  static const simulator::Image image = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},     simulator::kImageVersion,
-      static_cast<std::uint32_t>(kernels.size()),   kernels.data(),
-      static_cast<std::uint32_t>(variables.size()), variables.data()};
-  static const void* const module = simulator::ModuleElfOf(image);
-  return module;
+  static const Module module(kKernels, false);
+  static const void* const file = simulator::ModuleElfOf(module.image);
+  return file;
+}
+
+const void* VariablesImage() {
+  static const Module module({}, true);
+  static const void* const file = simulator::ModuleElfOf(module.image);
+  return file;
 }
 
 }  // namespace spillway::fuzz

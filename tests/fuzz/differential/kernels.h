@@ -37,7 +37,9 @@ struct MixArguments {
   std::uint64_t flops = 0;
 };
 
-// The two above and those of all features, with their variables: as a module that a compiler made.
+// As modules that a compiler made. The two above, with those of features without variables: their
+// kernels may be repeated. And those of features with variables, which may not.
 const void* KernelImage();
+const void* VariablesImage();
 
 }  // namespace spillway::fuzz

@@ -192,6 +192,21 @@ TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiar) {
   EXPECT_FALSE(is_called);
 }
 
+// The replay's record has ended, its check not yet.
+TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiarWithoutARecord) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Begin();
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const CUdeviceptr y = Dropped("copy"), z = Allocated();
+  ASSERT_EQ(cuMemsetD32(z, 1, kWords), CUDA_SUCCESS);
+  lies = true;
+  ASSERT_EQ(cuMemcpyDtoDAsync(z, y, kBytes, stream), CUDA_SUCCESS);
+  cuMemsetD32Async(x_, 6, kWords, stream);
+  const auto nothing = [](void*) {};
+  EXPECT_EQ(cuLaunchHostFunc(stream, nothing, nullptr), CUDA_ERROR_LAUNCH_FAILED);
+}
+
 TEST_F(EffectsProgramTest, AWordToAwaitIsNotEnqueuedBehindALiar) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();

@@ -160,17 +160,23 @@ TEST(ImageVariablesTest, ConstantsThatLookLikeVariablesAreLeftOut) {
       {"__unnamed_3", storage, 15},
       {"precalc_xorwow_matrix", storage, 32},
       {"mrg32k3aM1", storage, 32},
-      {"_ZN40_INTERNAL_ab_4_x_cu_cd4cuda3std3__45__cpo5beginE", storage, 1},
+      {"_ZN23_INTERNAL_ab_4_x_cu_cd14cuda3std3__45__cpo5beginE", storage, 1},
       {"_ZN6thrust12placeholders2_1E", storage, 1}};
   constexpr simulator::Image kOfConstants = {
       {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 6, kConstants};
   EXPECT_TRUE(VariablesOf(simulator::ModuleElfOf(kOfConstants)).is_plain());
 
-  static constexpr simulator::GlobalEntry kState[] = {{"_ZN6thrust5countE", storage, 4},
-                                                      {"is_done", storage, 1}};
+  static constexpr simulator::GlobalEntry kState[] = {
+      {"_ZN6thrust5countE", storage, 4},
+      {"is_done", storage, 1},
+      {"_ZN3sim16thruster_enabledE", storage, 1},
+      {"_ZN3sim13cubic_visitedE", storage, 1},
+      {"_ZN6holderIN6thrust7complexEE4doneE", storage, 1},
+      {"_ZN4cuda5flagsE", storage, 1},
+      {"_ZN9999999999999999999999thrust1aE", storage, 1}};
   constexpr simulator::Image kOfState = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 2, kState};
-  EXPECT_EQ(VariablesOf(simulator::ModuleElfOf(kOfState)).names.size(), 2u);
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 7, kState};
+  EXPECT_EQ(VariablesOf(simulator::ModuleElfOf(kOfState)).names.size(), 7u);
 }
 
 TEST(ImageVariablesTest, PtxAndBrokenImagesAreUnreadable) {
