@@ -88,8 +88,7 @@ std::optional<UsedWords> ReadReduction(ByteView data, std::size_t size_bytes) {
   for (const std::size_t between : {std::size_t{0}, kNumberBytes}) {
     if (size_bytes < kLeastBytes + between) continue;
     const std::size_t end = size_bytes - sizeof(Tail);
-    if (auto used = ReadReductionAt(data, end - between - kCalculatorsBytes, end))
-      return used;
+    if (auto used = ReadReductionAt(data, end - between - kCalculatorsBytes, end)) return used;
   }
   return std::nullopt;
 }
