@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "interposer/driver/device_attribute.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/mapping_calls.h"
 
@@ -19,11 +20,8 @@ bool IsNoPiece(const Chunk& chunk) { return !chunk.IsPiece(); }
 }  // namespace
 
 bool PromisesShareableMemory(CUdevice device) {
-  int promised = 0;
-  return Driver().cuDeviceGetAttribute(
-             &promised, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device) ==
-             CUDA_SUCCESS &&
-         promised != 0;
+  return driver::HasAttribute(device,
+                              CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 }
 
 // Other tenants come and go. A device that was full is tried again after a while.

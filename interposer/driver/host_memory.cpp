@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "interposer/driver/device_attribute.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_free_memory.h"
 #include "interposer/driver/mapping_calls.h"
@@ -38,11 +39,7 @@ bool Show(CUdevice device, CUmemLocation node, const HostMemory& memory, CUdevic
 std::size_t HostBytesToSpare() { return FreeHostBytes() / 10 * 8; }
 
 bool PromisesMappableHostMemory(CUdevice device) {
-  int promised = 0;
-  return Driver().cuDeviceGetAttribute(
-             &promised, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-             device) == CUDA_SUCCESS &&
-         promised != 0;
+  return HasAttribute(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 }
 
 std::optional<HostMemory> NewMappableHostMemory(CUdevice device, std::size_t bytes) {

@@ -2,6 +2,7 @@
 // The driver moves managed memory by itself and may hold all of it on the device. So it is charged
 // like other memory of the driver's. A request beyond the budget is still granted, as on a full
 // device. CU_MEM_ADVISE_SET_PREFERRED_LOCATION lets kernels reach it on the host.
+#include "interposer/driver/device_attribute.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -55,12 +56,9 @@ CUresult Unpin(const void* pointer, Call call) {
 // We read managed memory only if the CPU may access it while the device works.
 HostRegion::Reading ReadingOfManaged() {
   CUdevice device = 0;
-  int concurrent = 0;
-  const bool may_read =
-      Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS &&
-      Driver().cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
-                                    device) == CUDA_SUCCESS;
-  return may_read && concurrent ? HostRegion::Reading::kDirect : HostRegion::Reading::kNone;
+  const bool may_read = Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+                        driver::HasAttribute(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+  return may_read ? HostRegion::Reading::kDirect : HostRegion::Reading::kNone;
 }
 
 // Only advice: if the driver ignores it, the driver places the memory.

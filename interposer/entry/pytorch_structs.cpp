@@ -82,12 +82,12 @@ std::optional<UsedWords> ReadReductionAt(ByteView data, std::size_t calculators,
 }
 
 // What stands behind the calculators is aligned to 8.
-std::optional<UsedWords> ReadReduction(ByteView data, std::size_t size_bytes) {
+std::optional<UsedWords> ReadReduction(ByteView data) {
   constexpr std::size_t kCalculatorsBytes = kInputBytes + kOutputBytes;
   constexpr std::size_t kLeastBytes = kConfigBytes + kCalculatorsBytes + sizeof(Tail);
   for (const std::size_t between : {std::size_t{0}, kNumberBytes}) {
-    if (size_bytes < kLeastBytes + between) continue;
-    const std::size_t end = size_bytes - sizeof(Tail);
+    if (data.size() < kLeastBytes + between) continue;
+    const std::size_t end = data.size() - sizeof(Tail);
     if (auto used = ReadReductionAt(data, end - between - kCalculatorsBytes, end)) return used;
   }
   return std::nullopt;
@@ -96,11 +96,12 @@ std::optional<UsedWords> ReadReduction(ByteView data, std::size_t size_bytes) {
 // Behind the addresses: for each tensor where it begins, its size in the dimension, and its
 // elements, of `Index`; whether it is contiguous; the shapes of one tensor or of each.
 template <class Index>
-bool HoldsTensors(ByteView data, std::size_t size_bytes, std::size_t most, unsigned used) {
+bool HoldsTensors(ByteView data, std::size_t most, unsigned used) {
   constexpr std::size_t kShapeBytes = 8 * sizeof(Index);
   const std::size_t begins = most * sizeof(CUdeviceptr), sizes = begins + most * sizeof(Index);
   const std::size_t shapes = begins + 3 * most * sizeof(Index) + most;
-  if (size_bytes != shapes + kShapeBytes && size_bytes != shapes + most * kShapeBytes) return false;
+  if (data.size() != shapes + kShapeBytes && data.size() != shapes + most * kShapeBytes)
+    return false;
   const auto number = [&](std::size_t table, unsigned i) {
     return data.Read<Index>(table + i * sizeof(Index));
   };
@@ -110,11 +111,11 @@ bool HoldsTensors(ByteView data, std::size_t size_bytes, std::size_t most, unsig
   return number(sizes, used - 1) > 0;
 }
 
-std::optional<UsedWords> ReadConcatenation(ByteView data, std::size_t size_bytes, unsigned used) {
+std::optional<UsedWords> ReadConcatenation(ByteView data, unsigned used) {
   for (const std::size_t most : {16u, 32u, 64u, 128u, 256u}) {
     if (used == 0 || used > most) continue;
-    if (HoldsTensors<std::uint32_t>(data, size_bytes, most, used) ||
-        HoldsTensors<std::uint64_t>(data, size_bytes, most, used))
+    if (HoldsTensors<std::uint32_t>(data, most, used) ||
+        HoldsTensors<std::uint64_t>(data, most, used))
       return UsedWords{used * sizeof(CUdeviceptr), {}};
   }
   return std::nullopt;
@@ -134,9 +135,9 @@ std::optional<UsedWords> ReadStruct(ByValue kind, const void* data, std::size_t 
                                     unsigned grid_y) {
   switch (kind) {
     case ByValue::kReduction:
-      return ReadReduction({data, size_bytes}, size_bytes);
+      return ReadReduction({data, size_bytes});
     case ByValue::kConcatenation:
-      return ReadConcatenation({data, size_bytes}, size_bytes, grid_y);
+      return ReadConcatenation({data, size_bytes}, grid_y);
     case ByValue::kNone:
       break;
   }

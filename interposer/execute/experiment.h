@@ -34,8 +34,7 @@ struct Experiment {
   bool is_made = false;      // all its work was enqueued, and the program's launch was made
   bool is_under_way = true;  // on the program's thread
   Repetition repetition = Repetition::kNone;
-  bool was_alone =
-      false;  // the program launched nothing between its launch and the repetition's end
+  bool was_alone = false;     // until the repetition's end the program launched nothing else
   std::vector<Piece> pieces;  // what the launch names, in order; then device variables
   std::size_t named = 0;      // the first so many
   std::uint64_t issued_by_others = 0;

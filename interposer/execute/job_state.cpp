@@ -1,24 +1,14 @@
 #include "interposer/execute/job_state.h"
 
-#include "interposer/driver/driver_api.h"
+#include "interposer/driver/device_attribute.h"
 
 namespace spillway::interposer {
-namespace {
-
-bool HasPageableAccess(CUdevice device) {
-  int value = 0;
-  return driver::Driver().cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
-                                               device) == CUDA_SUCCESS &&
-         value != 0;
-}
-
-}  // namespace
 
 JobState::JobState(CUcontext the_context, int the_device, size_t budget_bytes,
                    size_t host_limit_bytes, ParkChoice park, LearnChoice learn)
     : context(the_context),
       device(the_device),
-      has_pageable_access(HasPageableAccess(device)),
+      has_pageable_access(driver::HasAttribute(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)),
       recorder(learn),
       trace(context, device),
       timeline(context),

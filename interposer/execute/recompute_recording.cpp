@@ -90,7 +90,8 @@ void RecomputeRecording::NoteLaunched(const TouchSet& set) {
 }
 
 // A wrong replay is found before a call shows its result. Host functions, and kernels on memory
-// that the host sees, need no call. Surfaces are written by handles that look like any number.
+// that the host sees, need no call. Textures and surfaces are used by handles, which look like any
+// number.
 bool RecomputeRecording::MayCheck() {
   return !VisibleWork::ProgramActsInStreams() && !VisibleWork::shows_everything() &&
          !VisibleWork::UsesTextures();

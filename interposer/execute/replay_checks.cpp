@@ -16,18 +16,15 @@ bool ReplayChecks::Begin(const RecomputeRecord& record, StreamState* stream) {
   ForgetDone();
   now_.clear();
   std::vector<Fingerprints::Piece> before;
-  const auto add = [&](CUdeviceptr begin, std::size_t bytes, Fingerprints::Slot known)
-                       SPILLWAY_REQUIRES(kStateLock) {
-                         const Fingerprints::Slot slot = checks.TakeSlot();
-                         const bool is_known = known != ContentChecks::kNoSlot;
-                         now_.push_back({begin, bytes, slot, is_known ? known : slot});
-                         if (!is_known) before.push_back({begin, bytes, slot});
-                         return slot != ContentChecks::kNoSlot;
-                       };
   bool has_all = true;
-  for (const Tracked* input : record.inputs) {
-    const auto known = record.is_insured ? ContentChecks::kNoSlot : input->presumed.print;
-    has_all = has_all && add(input->base, input->requested_bytes, known);
+  for (size_t i = 0; i < record.inputs.size() && has_all; ++i) {
+    const Tracked& input = *record.inputs[i];
+    const Fingerprints::Slot slot = checks.TakeSlot();
+    const auto known = record.is_insured ? ContentChecks::kNoSlot : input.presumed.print;
+    const bool is_known = known != ContentChecks::kNoSlot;
+    now_.push_back({input.base, input.requested_bytes, slot, is_known ? known : slot});
+    if (!is_known) before.push_back({input.base, input.requested_bytes, slot});
+    has_all = slot != ContentChecks::kNoSlot;
   }
   in_use_.store(&checks, std::memory_order_release);
   Check& check = checks_.emplace_back();

@@ -73,10 +73,10 @@ class Replays {
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
 
  private:
+  using Inputs = base::InlineVector<Range*, 8>;
+  bool AwaitReplays() SPILLWAY_EXCLUDES(kStateLock);
   void OrderBehindReaders(Tracked* input, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
   bool RestoreFromInsurance(Range* range) SPILLWAY_EXCLUDES(kStateLock);
-  bool AwaitReplays() SPILLWAY_EXCLUDES(kStateLock);
-  using Inputs = base::InlineVector<Range*, 8>;
   CUresult RecomputeOne(Range* range, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   CUresult LaunchChecked(RecomputeRecord* record, StreamState* stream)

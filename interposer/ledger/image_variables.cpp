@@ -64,17 +64,22 @@ bool IsKnownConstant(const CodeSymbol& symbol) {
          (symbol.size_bytes == 1 && IsOfNvidiasHeaders(symbol.name));
 }
 
-bool IsVariable(const CodeObject& object, const CodeSymbol& symbol, std::string_view prefix) {
+bool IsData(const CodeObject& object, const CodeSymbol& symbol) {
   return symbol.type == STT_OBJECT && symbol.size_bytes > 0 && symbol.section != SHN_UNDEF &&
-         !IsKnownConstant(symbol) && symbol.section < object.section_count() &&
-         object.Section(symbol.section).name.starts_with(prefix);
+         symbol.section < object.section_count() && !IsKnownConstant(symbol);
+}
+
+void AddData(const CodeObject& object, const CodeSymbol& symbol, ImageVariables* out) {
+  if (!IsData(object, symbol)) return;
+  const std::string_view section = object.Section(symbol.section).name;
+  if (section.starts_with(kVariablesPrefix)) out->names.emplace_back(symbol.name);
+  if (section.starts_with(kConstantsPrefix)) out->has_constants = true;
 }
 
 void AddObject(ByteView file, ImageVariables* out) {
   const CodeObject object(file);
   const bool is_readable = object.ForSymbols([&](const CodeSymbol& symbol) {
-    if (IsVariable(object, symbol, kVariablesPrefix)) out->names.emplace_back(symbol.name);
-    out->has_constants = out->has_constants || IsVariable(object, symbol, kConstantsPrefix);
+    AddData(object, symbol, out);
     const bool is_outside = symbol.section == SHN_UNDEF && symbol.type != STT_OBJECT &&
                             !symbol.name.empty() && symbol.name != kHarmless;
     out->calls_outside = out->calls_outside || is_outside;

@@ -8,6 +8,7 @@
 #include "base/mutex.h"
 #include "interposer/config/config.h"
 #include "interposer/driver/calling_context.h"
+#include "interposer/driver/device_attribute.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
 #include "interposer/ledger/host_regions.h"
@@ -40,11 +41,6 @@ struct Global {
 };
 constinit Global* globals = nullptr;  // of loaded modules; guarded by making_job
 
-bool HasAttribute(CUdevice device, CUdevice_attribute attribute) {
-  int value = 0;
-  return Driver().cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
-}
-
 // Our memory needs virtual memory management with 2 MiB granules, and readable parameters.
 bool CanManage(CUdevice device) {
   CUmemAllocationProp properties{};
@@ -52,7 +48,7 @@ bool CanManage(CUdevice device) {
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   size_t granule_bytes = 0;
   return Driver().cuFuncGetParamInfo && Driver().cuKernelGetParamInfo &&
-         HasAttribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
+         driver::HasAttribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
          Driver().cuMemGetAllocationGranularity(&granule_bytes, &properties,
                                                 CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS &&
          kGranuleBytes % std::max<size_t>(granule_bytes, 1) == 0;

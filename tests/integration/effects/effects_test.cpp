@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulator/kernels/module_elf.h"
@@ -80,6 +81,10 @@ class EffectsProgramTest : public testing::Test {
     x_ = Allocated();
     ASSERT_EQ(cuMemsetD32(x_, 5, kWords), CUDA_SUCCESS);
   }
+  void BeginUnparked(const Image& image = kPlain) {
+    setenv("SPILLWAY_PARK", "off", 1);
+    Begin(image);
+  }
   static CUdeviceptr Allocated() {
     CUdeviceptr address = 0;
     EXPECT_EQ(cuMemAlloc(&address, kBytes), CUDA_SUCCESS);
@@ -108,6 +113,17 @@ class EffectsProgramTest : public testing::Test {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     return y;
   }
+  // A lie that is being copied to the host, on a stream of its own.
+  std::pair<CUstream, CUdeviceptr> LieOnItsWay() {
+    CUstream stream = nullptr;
+    void* pinned = nullptr;
+    EXPECT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    const CUdeviceptr y = Dropped("copy");
+    lies = true;
+    EXPECT_EQ(cuMemHostAlloc(&pinned, kBytes, 0), CUDA_SUCCESS);
+    cuMemcpyDtoHAsync(pinned, y, kBytes, stream);
+    return {stream, y};
+  }
   static void ExpectAll(CUdeviceptr at, int value) {
     std::vector<int> values(kWords);
     ASSERT_EQ(cuMemcpyDtoH(values.data(), at, kBytes), CUDA_SUCCESS);
@@ -120,8 +136,7 @@ class EffectsProgramTest : public testing::Test {
 };
 
 TEST_F(EffectsProgramTest, ProvedOutputIsMadeAgain) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   const CUdeviceptr y = Dropped("copy");
   const int before = runs;
   ExpectAll(y, 5);
@@ -129,8 +144,7 @@ TEST_F(EffectsProgramTest, ProvedOutputIsMadeAgain) {
 }
 
 TEST_F(EffectsProgramTest, ALiarStopsTheProgram) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   CUstream stream = nullptr;
   CUevent event = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -154,22 +168,14 @@ TEST_F(EffectsProgramTest, ALiarStopsTheProgram) {
 
 // The program does not wait within the copy.
 TEST_F(EffectsProgramTest, ALiarStopsTheWaitForAnAsynchronousCopy) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
-  CUstream stream = nullptr;
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  const CUdeviceptr y = Dropped("copy");
-  lies = true;
-  void* pinned = nullptr;
-  ASSERT_EQ(cuMemHostAlloc(&pinned, kBytes, 0), CUDA_SUCCESS);
-  cuMemcpyDtoHAsync(pinned, y, kBytes, stream);
+  BeginUnparked();
+  const CUstream stream = LieOnItsWay().first;
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 // Its output goes into another kernel's, and only that is copied.
 TEST_F(EffectsProgramTest, ALiarsBytesDoNotArriveByWayOfOthers) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   const CUdeviceptr y = Dropped("copy"), z = Allocated();
   ASSERT_EQ(cuMemsetD32(z, 1, kWords), CUDA_SUCCESS);
   lies = true;
@@ -180,8 +186,7 @@ TEST_F(EffectsProgramTest, ALiarsBytesDoNotArriveByWayOfOthers) {
 
 // It runs when the stream gets there, and no call tells the program what went wrong.
 TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiar) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   Dropped("copy");
   lies = true;
   bool is_called = false;
@@ -194,8 +199,7 @@ TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiar) {
 
 // The replay's record has ended, its check not yet.
 TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiarWithoutARecord) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   const CUdeviceptr y = Dropped("copy"), z = Allocated();
@@ -208,8 +212,7 @@ TEST_F(EffectsProgramTest, NoHostFunctionRunsBehindALiarWithoutARecord) {
 }
 
 TEST_F(EffectsProgramTest, AWordToAwaitIsNotEnqueuedBehindALiar) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   const CUdeviceptr flag = Allocated();
   ASSERT_EQ(cuMemsetD32(flag, 1, kWords), CUDA_SUCCESS);
   Dropped("copy");
@@ -220,22 +223,14 @@ TEST_F(EffectsProgramTest, AWordToAwaitIsNotEnqueuedBehindALiar) {
 
 // A free may wait for the device, so the program may read what earlier work brought.
 TEST_F(EffectsProgramTest, ALiarStopsTheFree) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
-  CUstream stream = nullptr;
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  const CUdeviceptr y = Dropped("copy");
-  lies = true;
-  void* pinned = nullptr;
-  ASSERT_EQ(cuMemHostAlloc(&pinned, kBytes, 0), CUDA_SUCCESS);
-  cuMemcpyDtoHAsync(pinned, y, kBytes, stream);
+  BeginUnparked();
+  const CUdeviceptr y = LieOnItsWay().second;
   EXPECT_EQ(cuMemFree(y), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 // What arrays hold, kernels read by a number.
 TEST_F(EffectsProgramTest, WithATextureNothingIsLaunchedTwice) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin();
+  BeginUnparked();
   CUtexObject texture = 0;
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_LINEAR;
@@ -252,8 +247,7 @@ TEST_F(EffectsProgramTest, WithATextureNothingIsLaunchedTwice) {
 
 // Launches of the program may run beside a replay, and find the variable as that has left it.
 TEST_F(EffectsProgramTest, BesideAVariableNothingIsLaunchedTwice) {
-  setenv("SPILLWAY_PARK", "off", 1);
-  Begin(kWithVariable);
+  BeginUnparked(kWithVariable);
   const CUdeviceptr y = Dropped("copy");
   ExpectAll(y, 5);
   EXPECT_EQ(runs, 5);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,15 @@ constexpr simulator::GlobalEntry kGlobals[] = {
 constexpr simulator::Image kImage = {
     {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 3, kGlobals};
 const std::vector<std::string> kExpected = {"flag", "root", "table"};
+
+const void* ModuleWith(std::span<const simulator::GlobalEntry> variables) {
+  return simulator::ModuleElfOf({{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
+                                 1,
+                                 1,
+                                 kKernels,
+                                 static_cast<std::uint32_t>(variables.size()),
+                                 variables.data()});
+}
 
 // The file of module_elf.h, whose section headers end it.
 std::string Object() {
@@ -108,9 +118,7 @@ TEST(ImageVariablesTest, PlainObjectsHaveNoVariablesAndNoConstants) {
   EXPECT_TRUE(found.is_readable);
   EXPECT_TRUE(found.names.empty());
   EXPECT_FALSE(found.is_plain());
-  constexpr simulator::Image kWithout = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
-  EXPECT_TRUE(VariablesOf(simulator::ModuleElfOf(kWithout)).is_plain());
+  EXPECT_TRUE(VariablesOf(ModuleWith({})).is_plain());
   EXPECT_FALSE(VariablesOf(kPtx.c_str()).is_plain());
 }
 
@@ -162,9 +170,7 @@ TEST(ImageVariablesTest, ConstantsThatLookLikeVariablesAreLeftOut) {
       {"mrg32k3aM1", storage, 32},
       {"_ZN23_INTERNAL_ab_4_x_cu_cd14cuda3std3__45__cpo5beginE", storage, 1},
       {"_ZN6thrust12placeholders2_1E", storage, 1}};
-  constexpr simulator::Image kOfConstants = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 6, kConstants};
-  EXPECT_TRUE(VariablesOf(simulator::ModuleElfOf(kOfConstants)).is_plain());
+  EXPECT_TRUE(VariablesOf(ModuleWith(kConstants)).is_plain());
 
   static constexpr simulator::GlobalEntry kState[] = {
       {"_ZN6thrust5countE", storage, 4},
@@ -174,9 +180,7 @@ TEST(ImageVariablesTest, ConstantsThatLookLikeVariablesAreLeftOut) {
       {"_ZN6holderIN6thrust7complexEE4doneE", storage, 1},
       {"_ZN4cuda5flagsE", storage, 1},
       {"_ZN9999999999999999999999thrust1aE", storage, 1}};
-  constexpr simulator::Image kOfState = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 7, kState};
-  EXPECT_EQ(VariablesOf(simulator::ModuleElfOf(kOfState)).names.size(), 7u);
+  EXPECT_EQ(VariablesOf(ModuleWith(kState)).names.size(), 7u);
 }
 
 TEST(ImageVariablesTest, PtxAndBrokenImagesAreUnreadable) {
