@@ -12,7 +12,7 @@ inline constexpr char kBudget[] = "SPILLWAY_BUDGET";  // device bytes; default: 
 inline constexpr char kBudgetSchedule[] = "SPILLWAY_BUDGET_SCHEDULE";
 // Host bytes for evicted data; default: 80 % of free memory.
 inline constexpr char kHostLimit[] = "SPILLWAY_HOST_LIMIT";
-// "fit" (default) or "as-bare": see --workspace
+// "fit" (default), "as-bare", or bytes: see --workspace
 inline constexpr char kWorkspace[] = "SPILLWAY_WORKSPACE";
 inline constexpr char kPark[] = "SPILLWAY_PARK";  // "auto" (default), "host" or "off": see --park
 // "auto" (default), "off", "always" or "wait": see learn_choice.h.

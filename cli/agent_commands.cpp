@@ -160,6 +160,17 @@ int32_t PermilleIn(std::string written) {
   return NumberIn(written, 1, 100, "share of the link in per cent") * 10;
 }
 
+int64_t WorkspaceLimitIn(const std::string& written) {
+  if (written == "any") return protocol::kMostBytes;
+  const std::optional<base::Size> size = base::ParseSize(written);
+  const bool is_good = size && size->kind == base::SizeKind::kBytes &&
+                       size->bytes < static_cast<uint64_t>(protocol::kMostBytes);
+  if (!is_good)
+    throw Misused("budget", "'" + written + "' is no size of a workspace",
+                  "it is written like 256MiB or 1GiB; any: no limit");
+  return static_cast<int64_t>(size->bytes);
+}
+
 constexpr OptionRow<BudgetOptions> kBudgetRows[] = {
     {{"guaranteed", 0, Value("SIZE"), "device memory that comes back as soon as the job wants it"},
      [](BudgetOptions& options, const std::string& value) {
@@ -172,6 +183,12 @@ constexpr OptionRow<BudgetOptions> kBudgetRows[] = {
     {{"link", 0, Value("PERCENT"), "the most of the link between host and device"},
      [](BudgetOptions& options, const std::string& value) {
        options.wanted.link_permille = PermilleIn(value);
+     }},
+    {{"workspace", 0, Value("SIZE"),
+      "the most device memory of one cuDNN workspace, for algorithms that the program chooses from "
+      "now on; any: no limit"},
+     [](BudgetOptions& options, const std::string& value) {
+       options.workspace_bytes = WorkspaceLimitIn(value);
      }},
     {{"weight", 0, Value("N"), "weight of its share beside jobs of the same priority (1 to 10000)"},
      [](BudgetOptions& options, const std::string& value) {
@@ -188,7 +205,7 @@ constexpr OptionRow<BudgetOptions> kBudgetRows[] = {
     HelpRow<BudgetOptions>(),
 };
 
-bool ChangesSomething(const BudgetOptions& options) {
+bool ChangesTerms(const BudgetOptions& options) {
   protocol::SetBudget nothing;
   nothing.job = options.wanted.job;
   nothing.dry_run = options.wanted.dry_run;
@@ -215,7 +232,12 @@ int Budget(const std::vector<std::string>& arguments) {
   if (options.limit_share || options.guaranteed_share || options.host_share)
     ResolveShares(StatusAsJson(options.socket), options);
   if (options.help) return std::fputs(HelpText("budget").c_str(), stdout), 0;
-  const protocol::Done done = AgentClient(options.socket).Request(options.wanted);
+  protocol::Done done;
+  if (ChangesTerms(options)) done = AgentClient(options.socket).Request(options.wanted);
+  if (options.workspace_bytes)
+    done = AgentClient(options.socket)
+               .Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
+                                               *options.workspace_bytes});
   PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed",
             options.json);
   return 0;
@@ -307,7 +329,7 @@ BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
   options.wanted.job = operands[1];
   if (operands.size() == 3) TakeSize(operands[2], options.wanted.limit_bytes, options.limit_share);
   CheckLimit(options);
-  if (!ChangesSomething(options))
+  if (!ChangesTerms(options) && !options.workspace_bytes)
     throw Misused("budget", "nothing to change", "neither a size nor an option is given");
   return options;
 }

@@ -20,6 +20,7 @@ struct BudgetOptions {
   protocol::SetBudget wanted;
   // Nullopt: `wanted` has the size.
   std::optional<base::Size> limit_share, guaranteed_share, host_share;
+  std::optional<int64_t> workspace_bytes;
   std::string socket;
   bool json = false;
   bool help = false;

@@ -52,9 +52,11 @@ std::string ParseFileOption(const std::string& option_name, const std::string& e
 
 std::string ParseWorkspaceOption(const std::string& value) {
   if (value == "fit" || value == "as-bare") return value;
+  if (const auto size = base::ParseSize(value); size && size->kind == base::SizeKind::kBytes)
+    return std::to_string(size->bytes);
   throw Failure(kExitUsage, "--workspace cannot be '" + value + "'",
-                "these are the ways in which workspaces can be chosen",
-                "write --workspace fit or --workspace as-bare");
+                "it says which workspaces cuDNN's algorithms may have",
+                "write --workspace fit, --workspace as-bare, or a size like --workspace 256MiB");
 }
 
 std::string ParseParkOption(const std::string& value) {
@@ -120,10 +122,11 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
       "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
       "known that its kernels build no structures of pointers"},
      [](RunOptions& run, const std::string& value) { run.park = ParseParkOption(value); }},
-    {{"workspace", 0, Value("HOW", Kind::kWords, "fit as-bare"),
+    {{"workspace", 0, Value("HOW", Kind::kWords, "fit as-bare 512MiB"),
       "which cuDNN algorithms the program is offered: fit (default): those whose workspace cannot "
       "fit the budget beside the operation's tensors are hidden while others remain, and the "
-      "report names the operations; as-bare: all, and what does not fit is slow, or fails"},
+      "report names the operations; SIZE: likewise those whose workspace is larger than this; "
+      "as-bare: all, and what does not fit is slow, or fails"},
      [](RunOptions& run, const std::string& value) {
        run.workspace = ParseWorkspaceOption(value);
      }},

@@ -324,6 +324,21 @@ void Fields(auto& c, Is<JobTotals> auto& m) {
   Count(c, m.stall_ns);
   Count(c, m.refused_allocations);
 }
+void Fields(auto& c, Is<WorkspaceGrant> auto& m) {
+  Device(c, m.device);
+  Size(c, m.limit_bytes);
+}
+void Fields(auto& c, Is<WorkspaceUse> auto& m) {
+  Device(c, m.device);
+  Size(c, m.idle_bytes);
+  Count(c, m.dropped_bytes);
+  Count(c, m.other_algorithms);
+}
+void Fields(auto& c, Is<SetWorkspace> auto& m) {
+  c.Line(m.job);
+  c.Flag(m.dry_run);
+  Size(c, m.limit_bytes);
+}
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -388,12 +403,12 @@ const char* NameOf(Fault fault) {
 
 const char* NameOf(const Message& message) {
   constexpr const char* names[] = {
-      "Hello",     "Welcome",  "Register",  "Admission",   "Grant",       "Obeyed",
-      "Usage",     "Goodbye",  "Error",     "Ask",         "Document",    "SetBudget",
-      "Control",   "Done",     "AskSlabs",  "Slabs",       "ReturnSlabs", "HeldSlabs",
-      "LinkPlace", "Leaving",  "AskPlan",   "PlanReply",   "RecallPlans", "RecalledPlans",
-      "HostNeed",  "Account",  "StepTimes", "DriverSlabs", "Footprint",   "ExpectJob",
-      "ForgetJob", "JobTotals"};
+      "Hello",     "Welcome",   "Register",       "Admission",    "Grant",       "Obeyed",
+      "Usage",     "Goodbye",   "Error",          "Ask",          "Document",    "SetBudget",
+      "Control",   "Done",      "AskSlabs",       "Slabs",        "ReturnSlabs", "HeldSlabs",
+      "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",    "RecallPlans", "RecalledPlans",
+      "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",  "Footprint",   "ExpectJob",
+      "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse", "SetWorkspace"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

@@ -19,7 +19,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 7;
+inline constexpr uint16_t kNewestVersion = 8;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -438,15 +438,43 @@ struct JobTotals {
   bool operator==(const JobTotals&) const = default;
 };
 
+// Agent, version 8, before a grant: the most device memory that one workspace of cuDNN may take. It
+// holds for the choices that the program makes from now on. Without one, a session's grants mean
+// any size.
+struct WorkspaceGrant {
+  uint32_t device = 0;
+  int64_t limit_bytes = kMostBytes;
+  bool operator==(const WorkspaceGrant&) const = default;
+};
+
+// Client, version 8. For display only.
+struct WorkspaceUse {
+  uint32_t device = 0;
+  int64_t idle_bytes = 0;        // device memory of idle workspaces, which leaves first
+  int64_t dropped_bytes = 0;     // of idle workspaces, given up since the process began
+  int64_t other_algorithms = 0;  // operations whose first choice was hidden
+  bool operator==(const WorkspaceUse&) const = default;
+};
+
+// Operator, version 8: beside SetBudget, and answered like it.
+struct SetWorkspace {
+  JobName job = {};
+  bool dry_run = false;
+  int64_t limit_bytes = kMostBytes;
+  bool operator==(const SetWorkspace&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
-                 Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals>;
+                 Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
+                 WorkspaceGrant, WorkspaceUse, SetWorkspace>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
-                        kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29;
+                        kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,
+                        kKindsOfVersion7 = 32;
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1   ? 1
          : kind <= kKindsOfVersion2 ? 2
@@ -454,7 +482,8 @@ constexpr uint16_t VersionOf(size_t kind) {
          : kind <= kKindsOfVersion4 ? 4
          : kind <= kKindsOfVersion5 ? 5
          : kind <= kKindsOfVersion6 ? 6
-                                    : 7;
+         : kind <= kKindsOfVersion7 ? 7
+                                    : 8;
 }
 
 }  // namespace spillway::protocol

@@ -19,6 +19,7 @@
 // Never: takes memory from a job that has not confirmed that it let go.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -80,6 +81,7 @@ struct GrantDecision {
   int64_t memory_bytes = 0;
   int64_t host_bytes = 0;
   int32_t link_permille = 0;
+  int64_t workspace_limit_bytes = std::numeric_limits<int64_t>::max();
   int64_t deadline_ns = 0;
   RulingReason reason = RulingReason::kFirst;
 };
@@ -165,6 +167,7 @@ class Arbiter {
     int32_t sent_link = -1;
     uint64_t sent_serial = 0;
     Held reported_held = {};
+    int64_t sent_workspace_limit = -1;
   };
   struct Tenancy {
     JobId job;

@@ -261,7 +261,8 @@ class Arbiter::Deciding {
     for (Tenancy* tenancy : tenancies) {
       for (auto& [session, process] : tenancy->processes) {
         if (!tenancy->memory.HasGrant(static_cast<ClaimantId>(session))) continue;
-        if (IsWorthSending(process.sent_link, LinkOf(*tenancy)))
+        if (IsWorthSending(process.sent_link, LinkOf(*tenancy)) ||
+            process.sent_workspace_limit != tenancy->granted_terms.workspace_limit)
           Changed({tenancy->job, session, tenancy->device});
       }
     }
@@ -309,6 +310,8 @@ class Arbiter::Deciding {
       grant.memory_bytes = tenancy.memory.GrantedTo(id);
       grant.host_bytes = tenancy.host.GrantedTo(id);
       grant.link_permille = state.sent_link = LinkOf(tenancy);
+      grant.workspace_limit_bytes = state.sent_workspace_limit =
+          tenancy.granted_terms.workspace_limit;
       state.sent_serial = grant.serial;
       decisions_.grants.push_back(grant);
     }

@@ -24,9 +24,10 @@ struct Share {
 };
 
 struct Terms {
-  Share memory;  // bytes
-  Share host;    // bytes, pinned
-  Share link;    // thousandths, each direction
+  Share memory;                                                   // bytes
+  Share host;                                                     // bytes, pinned
+  Share link;                                                     // thousandths, each direction
+  int64_t workspace_limit = std::numeric_limits<int64_t>::max();  // bytes of one workspace
   int32_t weight = 1;
   int32_t priority = 0;
   OwnerId owner = kNobody;

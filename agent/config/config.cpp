@@ -54,6 +54,7 @@ void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, i
   SetSize(terms.host.limit, change.host_limit_bytes, host_bytes);
   Set(terms.link.guaranteed, change.link_guaranteed_permille);
   Set(terms.link.limit, change.link_limit_permille);
+  SetSize(terms.workspace_limit, change.workspace_limit_bytes, memory_bytes);
   Set(terms.weight, change.weight);
   Set(terms.priority, change.priority);
 }

@@ -16,6 +16,7 @@ struct TermsChange {
   std::optional<int64_t> guaranteed_bytes = {}, limit_bytes = {}, floor_bytes = {};
   std::optional<int64_t> host_guaranteed_bytes = {}, host_limit_bytes = {};
   std::optional<int64_t> link_guaranteed_permille = {}, link_limit_permille = {};
+  std::optional<int64_t> workspace_limit_bytes = {};
   std::optional<int64_t> weight = {}, priority = {};
   bool operator==(const TermsChange&) const = default;
 };

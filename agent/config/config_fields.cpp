@@ -144,6 +144,10 @@ constexpr TermsField kTerms[] = {
     {"link_guaranteed", K::kNumber, 0, 1000, "thousandths of the link",
      &T::link_guaranteed_permille},
     {"link_limit", K::kNumber, 1, 1000, "the most of the link", &T::link_limit_permille},
+    {"workspace_limit", K::kSize, 0, kMostBytes,
+     "the most device memory of one cuDNN workspace; what needs more is not offered where another "
+     "algorithm of its kind does with less",
+     &T::workspace_limit_bytes},
     {"weight", K::kNumber, 1, 10'000, "of its share beside jobs of the same priority", &T::weight},
     {"priority", K::kNumber, 0, 1000, "higher goes first", &T::priority},
 };

@@ -84,6 +84,15 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.parts.ordinary_bytes); }},
     {"spillway_job_link_share_ratio", false, "Share of the link between host and device.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.link_permille) / 1000; }},
+    {"spillway_job_workspace_idle_bytes", false,
+     "Device memory of idle convolution workspaces, which leaves first.",
+     [](const TenancyReport& t) { return static_cast<double>(t.idle_workspace_bytes); }},
+    {"spillway_job_workspace_dropped_bytes_total", true,
+     "Idle convolution workspaces given up without a copy.",
+     [](const TenancyReport& t) { return static_cast<double>(t.dropped_workspace_bytes); }},
+    {"spillway_job_other_algorithms_total", true,
+     "cuDNN operations whose first choice was hidden, as its workspace was too large.",
+     [](const TenancyReport& t) { return static_cast<double>(t.other_algorithms); }},
     {"spillway_job_steps_total", true, "Recognised iterations.",
      [](const TenancyReport& t) { return static_cast<double>(t.iterations); }},
     {"spillway_job_demand_fetches_total", true,
@@ -95,6 +104,16 @@ constexpr JobValue kJobValues[] = {
     {"spillway_job_allocation_failures_total", true, "Allocations refused.",
      [](const TenancyReport& t) { return static_cast<double>(t.refused_allocations); }},
 };
+
+// Jobs without a limit have no series.
+void AddWorkspaceLimits(const NodeReport& report, Families& out) {
+  out.BeginGauge("spillway_job_workspace_limit_bytes",
+                 "The most device memory that one convolution workspace of the job may take.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    const int64_t limit_bytes = tenancy.view.terms.workspace_limit;
+    if (limit_bytes < protocol::kMostBytes) out.Add(labels, limit_bytes);
+  });
+}
 
 void AddValues(const NodeReport& report, Families& out) {
   for (const JobValue& value : kJobValues) {
@@ -184,6 +203,7 @@ void AddJobs(const NodeReport& report, Families& out) {
   AddPhases(report, out);
   AddFacts(report, out);
   AddValues(report, out);
+  AddWorkspaceLimits(report, out);
   AddTransfers(report, out);
   AddPlans(report, out);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "agent/arbiter/amounts.h"
 
@@ -41,6 +42,20 @@ ordered_json JsonOf(const protocol::Account& parts) {
           {"over_budget_allocations", parts.over_budget_allocations}};
 }
 
+// Of one workspace; nothing: any size.
+std::optional<int64_t> WorkspaceLimitOf(const TenancyView& view) {
+  const int64_t limit_bytes = view.terms.workspace_limit;
+  return limit_bytes < protocol::kMostBytes ? std::optional(limit_bytes) : std::nullopt;
+}
+
+ordered_json WorkspacesOf(const TenancyReport& tenancy) {
+  const std::optional<int64_t> limit_bytes = WorkspaceLimitOf(tenancy.view);
+  return {{"limit_bytes", limit_bytes ? ordered_json(*limit_bytes) : ordered_json(nullptr)},
+          {"idle_bytes", tenancy.idle_workspace_bytes},
+          {"dropped_bytes", tenancy.dropped_workspace_bytes},
+          {"other_algorithms", tenancy.other_algorithms}};
+}
+
 ordered_json JsonOf(const TenancyReport& tenancy) {
   const TenancyView& view = tenancy.view;
   return {{"device", tenancy.device_number},
@@ -71,6 +86,7 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"iterations", tenancy.iterations},
           {"demand_fetches", tenancy.demand_fetches},
           {"refused_allocations", tenancy.refused_allocations},
+          {"workspaces", WorkspacesOf(tenancy)},
           {"parts", JsonOf(tenancy.parts)}};
 }
 
@@ -303,6 +319,11 @@ void AddJob(const JobReport& job, Table& table) {
     table.Add("  host        {} of {} pinned, {} ordinary", InBytes(tenancy.host_bytes),
               InBytes(view.host_granted_bytes), InBytes(tenancy.parts.ordinary_bytes));
     table.Add("  link        {:.1f} %", view.link_permille / 10.0);
+    if (const std::optional<int64_t> limit_bytes = WorkspaceLimitOf(view);
+        limit_bytes || tenancy.idle_workspace_bytes > 0 || tenancy.other_algorithms > 0)
+      table.Add("  workspaces  each at most {}, {} idle, operations by another algorithm: {}",
+                limit_bytes ? InBytes(*limit_bytes) : "any size",
+                InBytes(tenancy.idle_workspace_bytes), tenancy.other_algorithms);
     table.Add("  moved       {} out, {} in, {:.3f} s waited, {} fetched on demand",
               InBytes(tenancy.to_host_bytes), InBytes(tenancy.to_device_bytes),
               static_cast<double>(tenancy.stall_ns) / 1e9, tenancy.demand_fetches);

@@ -48,10 +48,18 @@ class Reader {
     return ParkChoice::kAuto;
   }
 
-  WorkspaceChoice Workspace(const char* name) {
+  // A size counts as kFit.
+  WorkspaceChoice Workspace(const char* name, std::optional<size_t>* limit_bytes) {
     if (!Set(name) || strcmp(environment_(name), "fit") == 0) return WorkspaceChoice::kFit;
     if (strcmp(environment_(name), "as-bare") == 0) return WorkspaceChoice::kAsBare;
-    Complain(name, "is neither fit nor as-bare");
+    const char* const text = environment_(name);
+    const char* const end = text + strlen(text);
+    size_t bytes = 0;
+    const auto [rest, error] = std::from_chars(text, end, bytes);
+    if (error == std::errc() && rest == end)
+      *limit_bytes = bytes;
+    else
+      Complain(name, "is neither fit, nor as-bare, nor a number of bytes");
     return WorkspaceChoice::kFit;
   }
 
@@ -88,7 +96,7 @@ Config ReadConfig(Environment environment) {
   config.budget_schedule = reader.Text(environment::kBudgetSchedule);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);
-  config.workspace = reader.Workspace(environment::kWorkspace);
+  config.workspace = reader.Workspace(environment::kWorkspace, &config.workspace_limit_bytes);
   config.learn = reader.Learn(environment::kLearn);
   config.drops_eagerly = reader.Text(environment::kRecompute) == "eager";
   config.repeats_kernels = reader.Text(environment::kExperiments) != "0";

@@ -25,6 +25,7 @@ struct Config {
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of the free host memory
   ParkChoice park = ParkChoice::kAuto;
   WorkspaceChoice workspace = WorkspaceChoice::kFit;
+  std::optional<size_t> workspace_limit_bytes;  // of one workspace, beside kFit
   LearnChoice learn = LearnChoice::kAuto;
   bool drops_eagerly = false;   // for tests
   bool repeats_kernels = true;  // also those that no library documents

@@ -237,7 +237,7 @@ void BackendDescriptors::SetOfferKind(BackendDescriptor plan, std::uint64_t kind
   if (Descriptor* const known = Find(plan)) known->offer_kind = kind;
 }
 
-bool BackendDescriptors::IsHidden(BackendDescriptor plan, std::size_t room_bytes,
+bool BackendDescriptors::IsHidden(BackendDescriptor plan, const WorkspaceBounds& bounds,
                                   BytesOf device_bytes_of, std::size_t* operand_bytes) const {
   const MutexLock lock(mutex_);
   const Descriptor* const known = Find(plan);
@@ -247,7 +247,7 @@ bool BackendDescriptors::IsHidden(BackendDescriptor plan, std::size_t room_bytes
     *operand_bytes += device_bytes_of(buffer.bytes);
   std::vector<WorkspaceOffer> offers = known->graph->offers;
   offers.push_back({device_bytes_of(known->workspace_bytes), *known->offer_kind});
-  return HiddenOffers(offers, {*operand_bytes, room_bytes}).back();
+  return HiddenOffers(offers, {*operand_bytes, bounds}).back();
 }
 
 void BackendDescriptors::AddClaims(BackendDescriptor plan, BackendDescriptor variant_pack,

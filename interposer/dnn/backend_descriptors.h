@@ -56,7 +56,7 @@ class BackendDescriptors {
   void SetOfferKind(BackendDescriptor plan, std::uint64_t kind);
   // Whether the plan exceeds the room, and an offer of its kind does not. `operand_bytes`: what its
   // graph needs besides.
-  bool IsHidden(BackendDescriptor plan, std::size_t room_bytes, BytesOf device_bytes_of,
+  bool IsHidden(BackendDescriptor plan, const WorkspaceBounds& bounds, BytesOf device_bytes_of,
                 std::size_t* operand_bytes) const;
 
   void AddClaims(BackendDescriptor plan, BackendDescriptor variant_pack,

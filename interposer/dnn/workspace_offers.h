@@ -3,7 +3,8 @@
 // Called by the hooks of cuDNN's queries, on the program's threads. Pure.
 //
 // A program that picks a way which cannot run within its budget would use memory over the link, or
-// be refused. So such ways are hidden while others remain. A way that fits is never hidden, nor
+// be refused. So such ways are hidden while others remain. So are those that need a larger
+// workspace than the job is granted. A way that fits is never hidden, nor
 // moved: a program whose bare choice fits makes that choice, and computes the same bytes.
 //
 // Invariants
@@ -27,11 +28,18 @@ struct WorkspaceOffer {
   bool operator==(const WorkspaceOffer&) const = default;
 };
 
+// Of device memory.
+struct WorkspaceBounds {
+  std::size_t room_bytes = SIZE_MAX;  // for operands and workspace together
+  std::size_t most_bytes = SIZE_MAX;  // of a workspace, as granted
+};
+
 struct OperationMemory {
   std::size_t operand_bytes = 0;
-  std::size_t room_bytes = 0;  // for operands and workspace together
+  WorkspaceBounds bounds;
   bool Fits(std::size_t workspace_bytes) const {
-    return operand_bytes <= room_bytes && workspace_bytes <= room_bytes - operand_bytes;
+    return workspace_bytes <= bounds.most_bytes && operand_bytes <= bounds.room_bytes &&
+           workspace_bytes <= bounds.room_bytes - operand_bytes;
   }
 };
 

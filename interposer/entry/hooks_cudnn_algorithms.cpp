@@ -48,13 +48,13 @@ dnn::WorkspaceOffer OfferOf(const Performance& result) {
   return {DeviceBytesOf(result.memory), KindOf(result), result.status == kSucceeded};
 }
 
-dnn::OperationMemory MemoryOf(const Convolution& convolution, std::size_t room_bytes,
+dnn::OperationMemory MemoryOf(const Convolution& convolution, const dnn::WorkspaceBounds& bounds,
                               const void* real) {
   const DnnDescriptors descriptors(real);
   const std::size_t operand_bytes = DeviceBytesOf(descriptors.OfTensor(convolution.x).bytes) +
                                     DeviceBytesOf(descriptors.OfFilter(convolution.w).bytes) +
                                     DeviceBytesOf(descriptors.OfTensor(convolution.y).bytes);
-  return {operand_bytes, room_bytes};
+  return {operand_bytes, bounds};
 }
 
 // The first choice of a program without preferences, if it is hidden.
@@ -82,10 +82,10 @@ void NoteIfFirstIsHidden(const Convolution& convolution, const Performance* all,
 template <class Ask>
 dnn::Status Offer(const Convolution& convolution, const Results& results, const void* real,
                   Ask ask) {
-  const std::optional<std::size_t> room_bytes =
-      library_call || ForwardsEverything() ? std::nullopt : WorkspaceRoom();
+  const std::optional<dnn::WorkspaceBounds> bounds =
+      library_call || ForwardsEverything() ? std::nullopt : BoundsOfWorkspaces();
   const bool is_sound = results.requested > 0 && results.returned && results.first;
-  if (!room_bytes || !is_sound) return ask(results.requested, results.returned, results.first);
+  if (!bounds || !is_sound) return ask(results.requested, results.returned, results.first);
   Performance all[kMostAlgorithms];
   int count = 0;
   if (const dnn::Status status = ask(kMostAlgorithms, &count, all); status != kSucceeded)
@@ -94,7 +94,7 @@ dnn::Status Offer(const Convolution& convolution, const Results& results, const 
   dnn::WorkspaceOffer offers[kMostAlgorithms];
   std::transform(all, all + count, offers, OfferOf);
   const std::vector<bool> hidden = dnn::HiddenOffers({offers, static_cast<std::size_t>(count)},
-                                                     MemoryOf(convolution, *room_bytes, real));
+                                                     MemoryOf(convolution, *bounds, real));
   NoteIfFirstIsHidden(convolution, all, count, hidden, real);
   int given = 0;
   for (int i = 0; i < count && given < results.requested; ++i) {

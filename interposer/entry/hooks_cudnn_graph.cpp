@@ -108,7 +108,7 @@ void NoteOffers(int64_t count, const Descriptor* configurations, const Library& 
 void NoteFilled(Descriptor from, Attribute name, int64_t requested, const int64_t* count,
                 const Descriptor* into, const void* library_function) {
   BackendDescriptors::Instance().Filled(from, requested, into);
-  if (name == Attribute::kHeuristicsResults && count && WorkspaceRoom())
+  if (name == Attribute::kHeuristicsResults && count && BoundsOfWorkspaces())
     NoteOffers(std::clamp<int64_t>(*count, 0, requested), into, Library(library_function));
 }
 
@@ -122,10 +122,10 @@ dnn::Status NotSupported(const void* library_function) {
 // A plan that cannot run within the budget, while another could, is refused like one that the
 // library does not support: programs then try the next one.
 bool IsRefused(Descriptor plan, std::size_t workspace_bytes) {
-  const auto room_bytes = WorkspaceRoom();
-  if (!room_bytes) return false;
+  const auto bounds = BoundsOfWorkspaces();
+  if (!bounds) return false;
   std::size_t operand_bytes = 0;
-  if (!BackendDescriptors::Instance().IsHidden(plan, *room_bytes, DeviceBytesOf, &operand_bytes))
+  if (!BackendDescriptors::Instance().IsHidden(plan, *bounds, DeviceBytesOf, &operand_bytes))
     return false;
   dnn::OtherAlgorithm other{
       .operation = {}, .first_choice_bytes = workspace_bytes, .offered_bytes = 0};

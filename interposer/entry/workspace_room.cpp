@@ -1,5 +1,7 @@
 #include "interposer/entry/workspace_room.h"
 
+#include <algorithm>
+
 #include "interposer/config/config.h"
 #include "interposer/driver/chunk.h"
 #include "interposer/execute/state/slabs.h"
@@ -8,13 +10,16 @@
 namespace spillway::entry {
 
 // Before the first allocation only the launcher's budget is known.
-std::optional<std::size_t> WorkspaceRoom() {
+std::optional<dnn::WorkspaceBounds> BoundsOfWorkspaces() {
   const interposer::Config& config = interposer::ProcessConfig();
-  const bool is_limited = config.budget_bytes.has_value() || !config.agent.empty();
+  const bool is_limited =
+      config.budget_bytes || config.workspace_limit_bytes || !config.agent.empty();
   if (!is_limited || config.workspace == interposer::WorkspaceChoice::kAsBare) return std::nullopt;
+  const std::size_t own_most_bytes = config.workspace_limit_bytes.value_or(SIZE_MAX);
   if (interposer::JobMemory* const job = interposer::JobHere())
-    return static_cast<std::size_t>(job->recording().PlannableBytes());
-  return config.budget_bytes;
+    return dnn::WorkspaceBounds{static_cast<std::size_t>(job->recording().PlannableBytes()),
+                                std::min(own_most_bytes, job->grants().workspace_limit_bytes())};
+  return dnn::WorkspaceBounds{config.budget_bytes.value_or(SIZE_MAX), own_most_bytes};
 }
 
 std::size_t DeviceBytesOf(std::size_t bytes) {

@@ -44,6 +44,13 @@ class Grants {
     link_permille_.store(permille, std::memory_order_relaxed);
   }
   std::int64_t link_permille() const { return link_permille_.load(std::memory_order_relaxed); }
+  // Of one workspace of cuDNN, for the hooks of its queries.
+  void SetWorkspaceLimit(size_t bytes) {
+    workspace_limit_bytes_.store(bytes, std::memory_order_relaxed);
+  }
+  size_t workspace_limit_bytes() const {
+    return workspace_limit_bytes_.load(std::memory_order_relaxed);
+  }
   bool JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file)
       SPILLWAY_EXCLUDES(kStateLock);
 
@@ -63,6 +70,7 @@ class Grants {
   Eviction& eviction_;
   BudgetSchedule schedule_;
   std::atomic<std::int64_t> link_permille_{1000};
+  std::atomic<size_t> workspace_limit_bytes_{SIZE_MAX};
 };
 
 }  // namespace spillway::interposer

@@ -13,7 +13,8 @@ struct JobSnapshot {
   Counters counters;
   size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
   size_t ordinary_bytes, ordinary_peak_bytes;  // evicted data that is not pinned
-  size_t host_need_bytes;                      // peak, if the budget were zero
+  size_t idle_workspace_bytes;
+  size_t host_need_bytes;  // peak, if the budget were zero
   driver::MappingCalls
       iteration_calls;  // of the last iteration that matched its plan event for event
   bool follows_plan;

@@ -148,6 +148,7 @@ JobSnapshot JobView::ReadLocked() {
           .slab_peak_bytes = state_.residency.host().slab_peak_bytes(),
           .ordinary_bytes = state_.residency.host().ordinary_bytes(),
           .ordinary_peak_bytes = state_.residency.host().ordinary_peak_bytes(),
+          .idle_workspace_bytes = state_.residency.departures().IdleWorkspaceBytes(),
           .host_need_bytes = state_.host_grant.need_bytes(),
           .iteration_calls = plan_.iteration_calls(),
           .follows_plan = state_.walk.IsActive(),

@@ -16,7 +16,7 @@ constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
-                   kFootprintVersion = 6;
+                   kFootprintVersion = 6, kWorkspaceVersion = 8;
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -183,6 +183,8 @@ void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
     subject_.TakeRecalledPlans(*recalled, std::move(received.files));
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
     Note(*grant);
+  } else if (const auto* limit = std::get_if<protocol::WorkspaceGrant>(&message)) {
+    Note(*limit);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
     Note(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
@@ -250,8 +252,16 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   device->has_grant = device->must_follow = true;
   device->is_held_back = false;
   device->waits = grant.budget_bytes == 0;
+  if (!device->has_workspace_limit) Note(protocol::WorkspaceGrant{device->number});
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
   NoteAgentMessage();
+}
+
+void LeaseClient::Note(const protocol::WorkspaceGrant& limit) {
+  Device* const device = Find(limit.device);
+  if (device == nullptr || !device->registered) return;
+  device->has_workspace_limit = true;
+  subject_.SetWorkspaceLimit(limit);
 }
 
 void LeaseClient::Note(const protocol::Admission& admission) {
@@ -322,6 +332,8 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_need_bytes = device.reported_need_ns = 0;
   device.reported_account = {};
   device.reported_steps = {};
+  device.reported_workspaces = {};
+  device.has_workspace_limit = false;
   device.reported_parts_ns = now_ns;
 }
 
@@ -385,7 +397,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
 void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.reported_parts_ns < interval_ns_) return;
-  use.account.device = use.steps.device = device.number;
+  use.account.device = use.steps.device = use.workspaces.device = device.number;
   if (use.account != device.reported_account && Send(use.account, now_ns))
     device.reported_account = use.account;
   if (use.steps != device.reported_steps && Send(use.steps, now_ns))
@@ -394,6 +406,9 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
                          use.allocated_bytes != device.reported_allocated_bytes;
   if (has_grown && Send(protocol::Footprint{device.number, use.allocated_bytes}, now_ns))
     device.reported_allocated_bytes = use.allocated_bytes;
+  const bool has_news = channel_ != nullptr && channel_->version() >= kWorkspaceVersion &&
+                        use.workspaces != device.reported_workspaces;
+  if (has_news && Send(use.workspaces, now_ns)) device.reported_workspaces = use.workspaces;
   device.reported_parts_ns = now_ns;
 }
 

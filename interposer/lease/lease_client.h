@@ -17,7 +17,7 @@
 //     be silent for hours towards waiting jobs. After 15 s of silence the client greets it on a
 //     second connection. Without an answer there within 5 s the agent counts as gone.
 //  5. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
-//     StepTimes; 5: DriverSlabs; 6: Footprint) are not sent to an older agent.
+//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse) are not sent to an older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
 
@@ -39,6 +39,7 @@ struct DeviceUse {
   protocol::Account account;    // the sender fills in the device of both
   protocol::StepTimes steps;
   int64_t allocated_bytes = 0;  // highest so far; wanted_bytes may be more while that grows
+  protocol::WorkspaceUse workspaces;
 };
 
 // A silent agent takes connections but does not answer.
@@ -58,6 +59,7 @@ class LeaseSubject {
   virtual void NoteAgentAbsent(uint32_t /*device*/, Absence /*how*/) {}
   // Sets the grant's host memory at once, even if the budget takes time to meet.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
+  virtual void SetWorkspaceLimit(const protocol::WorkspaceGrant& /*grant*/) {}
   // From now on held memory may not grow beyond the grant. Excess memory is evicted as soon as
   // possible. Does not wait. `deadline_ns` is on Step's clock.
   virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
@@ -121,7 +123,8 @@ class LeaseClient {
     bool registered = false;
     bool has_grant = false;
     bool must_follow = false;
-    protocol::Grant grant;         // the newest
+    bool has_workspace_limit = false;  // of this session
+    protocol::Grant grant;             // the newest
     int64_t confirmed_bytes = -1;  // memory held, as confirmed for this grant; -1: not confirmed
     int64_t confirmed_host_bytes = -1;
     int64_t reported_held_bytes = 0;  // reported at registration
@@ -138,6 +141,7 @@ class LeaseClient {
     protocol::Account reported_account;
     protocol::StepTimes reported_steps;
     int64_t reported_allocated_bytes = 0;
+    protocol::WorkspaceUse reported_workspaces;
     int64_t reported_parts_ns = 0;
   };
   struct Check {
@@ -157,6 +161,7 @@ class LeaseClient {
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
   void Note(const protocol::Grant& grant);
   void Note(const protocol::Admission& admission);
+  void Note(const protocol::WorkspaceGrant& limit);
   void NoteAgentMessage();
   void ReleaseGrowthAfterTimeout(Device& device, int64_t now_ns);
   void StopWaitingForAgent(int64_t now_ns);

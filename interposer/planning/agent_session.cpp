@@ -18,6 +18,7 @@
 #include "base/pause.h"
 #include "base/quiet_thread.h"
 #include "interposer/config/config.h"
+#include "interposer/dnn/other_algorithms.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/lease/host_slabs.h"
 #include "interposer/planning/driver_section.h"
@@ -107,6 +108,12 @@ protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* p
   for (size_t i = 0; pipeline && i < account.replans.size(); ++i)
     account.replans[i] = NumberOf(pipeline->replans[i]);
   return account;
+}
+
+protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot) {
+  return {.idle_bytes = NumberOf(snapshot.idle_workspace_bytes),
+          .dropped_bytes = NumberOf(snapshot.counters.workspace_dropped_bytes),
+          .other_algorithms = NumberOf(dnn::OtherAlgorithmCount())};
 }
 
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
@@ -249,7 +256,8 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
               MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes,
           .account = AccountOf(snapshot, pipeline),
           .steps = StepTimesOf(pipeline),
-          .allocated_bytes = NumberOf(counters.wanted_peak_bytes)};
+          .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
+          .workspaces = WorkspacesOf(snapshot)};
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
@@ -309,6 +317,13 @@ void AgentSession::SetHostLimit(const protocol::Grant& grant) {
   if (device->memory) device->memory->grants().SetHostLimit(static_cast<size_t>(grant.host_bytes));
 }
 
+void AgentSession::SetWorkspaceLimit(const protocol::WorkspaceGrant& grant) {
+  Device* const device = Find(grant.device);
+  if (!device) return;
+  device->workspace_limit_bytes = static_cast<size_t>(grant.limit_bytes);
+  if (device->memory) device->memory->grants().SetWorkspaceLimit(device->workspace_limit_bytes);
+}
+
 void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   Device* const device = Find(grant.device);
   if (!device) return;
@@ -321,6 +336,7 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
 
 void AgentSession::Apply(Device* device) {
   device->memory->grants().SetLinkPermille(device->link_permille);
+  device->memory->grants().SetWorkspaceLimit(device->workspace_limit_bytes);
   device->memory->grants().SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));

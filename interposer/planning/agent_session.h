@@ -60,6 +60,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     std::int64_t granted_bytes = 0;
     std::int64_t granted_host_bytes = 0;
     std::int64_t link_permille = 1000;
+    size_t workspace_limit_bytes = SIZE_MAX;
     protocol::LinkPlace place;
     base::UniqueFd terms, lanes;  // empty: it has no place on the link
     Standing standing = Standing::kAsking;
@@ -76,6 +77,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void ReleaseGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void NoteAgentAbsent(std::uint32_t device, Absence how) override SPILLWAY_REQUIRES(mutex_);
   void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
+  void SetWorkspaceLimit(const protocol::WorkspaceGrant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override
       SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);

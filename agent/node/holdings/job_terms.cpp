@@ -94,6 +94,12 @@ base::Status JobTerms::Change(Job& job, const protocol::SetBudget& wanted) {
   return status;
 }
 
+void JobTerms::SetWorkspaceLimit(Job& job, int64_t bytes) {
+  job.set_by_operator.workspace_limit_bytes = bytes;
+  ++saved_version_;
+  Refresh(job);
+}
+
 base::Status JobTerms::Check(const Job& job, const protocol::SetBudget& wanted) const {
   for (const TenancyView& view : arbiter_.Tenancies()) {
     if (view.job != job.id) continue;

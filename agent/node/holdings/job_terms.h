@@ -28,6 +28,7 @@ class JobTerms {
 
   // An error: why it is refused.
   base::Status Change(Job& job, const protocol::SetBudget& wanted);
+  void SetWorkspaceLimit(Job& job, int64_t bytes);
   void SetDraining(bool draining);
 
   // The operators' settings. Restore takes those of an earlier agent, of jobs that may return

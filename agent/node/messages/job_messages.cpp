@@ -68,6 +68,11 @@ void JobMessages::On(Session& session, Registration& registration,
   parts_.expected->NoteUse(parts_.table->JobOf(session), registration.device);
 }
 
+void JobMessages::On(Session&, Registration& registration, const protocol::WorkspaceUse& workspaces,
+                     int64_t) {
+  registration.workspaces = workspaces;
+}
+
 void JobMessages::On(Session& session, Registration& registration, const protocol::AskSlabs& ask,
                      int64_t) {
   parts_.slabs->Take(session, registration, ask);

@@ -36,6 +36,8 @@ class JobMessages {
   void On(Session& session, Registration& registration, const protocol::StepTimes& steps, int64_t);
   void On(Session& session, Registration& registration, const protocol::Footprint& footprint,
           int64_t);
+  void On(Session& session, Registration& registration, const protocol::WorkspaceUse& workspaces,
+          int64_t);
   void On(Session& session, Registration& registration, const protocol::AskSlabs& ask, int64_t);
   void On(Session& session, const protocol::ReturnSlabs& returned, int64_t);
   void On(Session& session, const protocol::HeldSlabs& held, int64_t);

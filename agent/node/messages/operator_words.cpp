@@ -24,6 +24,11 @@ void AddTerms(const protocol::SetBudget& wanted, std::string& line) {
   AddNumber("priority", wanted.priority_plus_one - 1, -1, line);
 }
 
+void AddTerms(const protocol::SetWorkspace& wanted, std::string& line) {
+  line += " job=" + std::string(wanted.job.view());
+  AddNumber("workspace_limit_bytes", wanted.limit_bytes, protocol::kMostBytes, line);
+}
+
 void AddTerms(const protocol::ExpectJob& wanted, std::string& line) {
   line += " job=" + std::string(wanted.job.view());
   if (!wanted.part.view().empty()) line += " part=" + Quoted(wanted.part.view());
@@ -50,6 +55,7 @@ std::string MethodOf(const protocol::Message& message) {
     return actions[static_cast<size_t>(control->action)];
   if (std::holds_alternative<protocol::ExpectJob>(message)) return "expect_job";
   if (std::holds_alternative<protocol::ForgetJob>(message)) return "forget_job";
+  if (std::holds_alternative<protocol::SetWorkspace>(message)) return "set_workspace";
   return std::holds_alternative<protocol::SetBudget>(message) ? "set_budget" : "";
 }
 
@@ -58,6 +64,7 @@ std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
   std::string line = "operator uid=" + std::to_string(uid) + " pid=" + std::to_string(pid) +
                      " request=" + MethodOf(message);
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) AddTerms(*wanted, line);
+  if (const auto* wanted = std::get_if<protocol::SetWorkspace>(&message)) AddTerms(*wanted, line);
   if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) AddTerms(*wanted, line);
   if (const auto* forgotten = std::get_if<protocol::ForgetJob>(&message))
     AddTerms({.job = forgotten->job, .part = forgotten->part}, line);

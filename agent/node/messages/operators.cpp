@@ -90,6 +90,7 @@ Done Operators::DoIfAllowed(const Session& session, const protocol::Message& mes
         Outcome::kRefused,
         "only root, the agent's user and the operators in its configuration may change something"};
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
+  if (const auto* wanted = std::get_if<protocol::SetWorkspace>(&message)) return Do(*wanted);
   if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) return Do(*wanted);
   if (const auto* wanted = std::get_if<protocol::ForgetJob>(&message)) return Do(*wanted, totals);
   return Do(std::get<protocol::Control>(message));
@@ -111,6 +112,14 @@ Done Operators::Do(const protocol::SetBudget& wanted) {
   const base::Status status = parts_.terms->Change(*job, wanted);
   if (!status.ok()) return {Outcome::kRefused, status.text()};
   return wanted.dry_run ? Done{Outcome::kWouldBeDone, ""} : Done{Outcome::kDone, WhyNotSaved()};
+}
+
+Done Operators::Do(const protocol::SetWorkspace& wanted) {
+  Job* const job = parts_.table->FindJobByName(wanted.job.view());
+  if (job == nullptr) return UnknownJob(wanted.job.view());
+  if (wanted.dry_run) return {Outcome::kWouldBeDone, ""};
+  parts_.terms->SetWorkspaceLimit(*job, wanted.limit_bytes);
+  return {Outcome::kDone, WhyNotSaved()};
 }
 
 Done Operators::Do(const protocol::ExpectJob& wanted) {

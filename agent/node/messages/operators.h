@@ -43,6 +43,7 @@ class Operators {
   protocol::Done DoIfAllowed(const Session& session, const protocol::Message& message,
                              std::optional<protocol::JobTotals>* totals);
   protocol::Done Do(const protocol::SetBudget& wanted);
+  protocol::Done Do(const protocol::SetWorkspace& wanted);
   protocol::Done Do(const protocol::Control& control);
   protocol::Done Do(const protocol::ExpectJob& wanted);
   protocol::Done Do(const protocol::ForgetJob& wanted, std::optional<protocol::JobTotals>* totals);

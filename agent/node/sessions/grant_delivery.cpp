@@ -6,6 +6,8 @@ namespace spillway::agent {
 
 namespace {
 
+constexpr uint16_t kWorkspaceVersion = 8;
+
 bool IsRevocation(RulingReason reason) {
   return reason == RulingReason::kRevoked || reason == RulingReason::kPreempted;
 }
@@ -82,10 +84,21 @@ void GrantDelivery::Deliver(const GrantDecision& decision, int64_t now_ns) {
   Send(*session, now_ns);
 }
 
+bool GrantDelivery::SendWorkspaceLimit(Session& session, uint32_t number,
+                                       Registration& registration, int64_t limit_bytes) {
+  const protocol::WorkspaceGrant grant{number, std::min(limit_bytes, protocol::kMostBytes)};
+  int64_t& sent_bytes = registration.sent_workspace_limit_bytes;
+  if (session.version < kWorkspaceVersion || sent_bytes == grant.limit_bytes) return true;
+  if (session.channel->Send(grant) != protocol::Sent::kSent) return false;
+  sent_bytes = grant.limit_bytes;
+  return true;
+}
+
 void GrantDelivery::SendGrant(Session& session, uint32_t number, Registration& registration,
                               int64_t now_ns) {
   if (!registration.unsent || registration.unread.size() >= kMostUnread) return;
   const GrantDecision& decision = *registration.unsent;
+  if (!SendWorkspaceLimit(session, number, registration, decision.workspace_limit_bytes)) return;
   if (session.channel->Send(MessageOf(decision, number, now_ns)) != protocol::Sent::kSent) return;
   registration.unread.push_back(decision.serial);
   claims_.AwaitUse(session, number, registration, now_ns);

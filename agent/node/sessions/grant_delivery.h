@@ -30,6 +30,8 @@ class GrantDelivery {
   bool WantsRetry() const;
 
  private:
+  bool SendWorkspaceLimit(Session& session, uint32_t number, Registration& registration,
+                          int64_t limit_bytes);
   void SendGrant(Session& session, uint32_t number, Registration& registration, int64_t now_ns);
 
   SessionTable& table_;

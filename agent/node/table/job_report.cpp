@@ -35,6 +35,7 @@ void AddHeld(const Registration& registration, uint16_t version, TenancyReport& 
   AddTo(sum.host_bytes, registration.usage.host_bytes);
   if (registration.parts) AddTo(sum.parts.ordinary_bytes, registration.parts->ordinary_bytes);
   AddTo(sum.unmovable_bytes, registration.usage.unmovable_bytes);
+  AddTo(sum.idle_workspace_bytes, registration.workspaces.idle_bytes);
 }
 
 void Count(const Session& session, JobReport& report) {
@@ -56,6 +57,8 @@ void AddUsage(const Registration& registration, TenancyReport& sum) {
   AddTo(sum.refused_allocations, usage.refused_allocations);
   AddTo(sum.steps.sum_ns, registration.steps.sum_ns);
   AddTo(sum.steps.counts, registration.steps.counts);
+  AddTo(sum.dropped_workspace_bytes, registration.workspaces.dropped_bytes);
+  AddTo(sum.other_algorithms, registration.workspaces.other_algorithms);
   if (registration.parts) return AddCounts(*registration.parts, sum.parts);
   AddTo(sum.unparted_to_host_bytes, usage.to_host_bytes);
   AddTo(sum.unparted_to_device_bytes, usage.to_device_bytes);

@@ -35,6 +35,8 @@ struct Registration {
   std::optional<int64_t> host_need_bytes;  // if it had no device memory; reported
   std::vector<uint64_t> unread;            // serials of grants sent and not answered
   std::optional<GrantDecision> unsent;     // the newest grant held back
+  int64_t sent_workspace_limit_bytes = protocol::kMostBytes;
+  protocol::WorkspaceUse workspaces;
   int64_t granted_host_bytes = 0;
   int64_t wanted_slab_bytes = 0;
   int64_t most_held_bytes = 0;  // of device memory, within its budget

@@ -1,6 +1,7 @@
 #include "interposer/execute/residency/departures.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "interposer/driver/mapping_calls.h"
@@ -101,6 +102,15 @@ void Departures::SortCandidates(LeaveFirst order) {
 void Departures::AddIdleWorkspace(Range* range) {
   std::erase(idle_workspaces_, range);
   idle_workspaces_.push_back(range);
+}
+
+size_t Departures::IdleWorkspaceBytes() const {
+  return std::accumulate(idle_workspaces_.begin(), idle_workspaces_.end(), size_t{0},
+                         [](size_t sum, const Range* range) {
+                           const bool is_there =
+                               range->is_idle_workspace && range->place == Place::kDevice;
+                           return sum + (is_there ? range->size_bytes : 0);
+                         });
 }
 
 Range* Departures::IdleWorkspace() {

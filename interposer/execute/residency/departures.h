@@ -58,6 +58,7 @@ class Departures {
   bool StartDrop(Range* range);
   // It leaves before any other range (Note [Idle workspaces]).
   void AddIdleWorkspace(Range* range);
+  size_t IdleWorkspaceBytes() const;  // on the device
   bool AreUnderWay() const { return !leaving_.empty(); }
   // Chunks that are no pieces of a layout. Their work does not wait for the program.
   size_t BytesBesidePieces() const;

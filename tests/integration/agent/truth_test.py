@@ -78,6 +78,9 @@ class TruthTest(job_test.JobFixture):
         told[("spillway_gpu_memory_budgeted_bytes",)] = device["budgeted_bytes"]
         told[("spillway_host_memory_budgeted_bytes",)] = status["host"]["budgeted_bytes"]
         told[("spillway_job_allocations_over_budget_total",)] = parts["over_budget_allocations"]
+        told[("spillway_job_workspace_idle_bytes",)] = own["workspaces"]["idle_bytes"]
+        told[("spillway_job_workspace_dropped_bytes_total",)] = own["workspaces"]["dropped_bytes"]
+        told[("spillway_job_other_algorithms_total",)] = own["workspaces"]["other_algorithms"]
         for direction, causes in (("to_host", ("planned", "pressure")), ("to_device", ("planned", "demand"))):
             for cause in causes:
                 told[("spillway_job_transfer_bytes_total", f'direction="{direction}"', f'cause="{cause}"')] = parts[f"{cause}_{direction}_bytes"]

@@ -75,6 +75,15 @@ TEST_F(GraphPlansTest, PlansThatCannotFitAreRefused) {
   EXPECT_EQ(found.kinds.size(), 2u);
 }
 
+TEST_F(GraphPlansTest, PlansBeyondAGrantOfWorkspaceAreRefused) {
+  constexpr std::int64_t kGrant = 1 << 20;
+  Begin(std::to_string(kGrant).c_str());
+  const Found found = Plans();
+  EXPECT_GT(found.refused, 0);
+  EXPECT_LE(found.most_bytes, kGrant);
+  EXPECT_EQ(found.kinds.size(), 2u) << "one of each kind remains";
+}
+
 TEST_F(GraphPlansTest, AsBareRefusesNone) {
   Begin("as-bare");
   const Found found = Plans();

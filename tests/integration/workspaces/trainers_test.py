@@ -78,6 +78,18 @@ class TrainersTest(unittest.TestCase):
             self.assertLess(other["offered_bytes"], other["first_choice_bytes"])
             self.assertRegex(other["operation"], r"^(forward convolution|data gradient|filter gradient) of [0-9x]+ by [0-9x]+$")
 
+    def test_grant_of_workspace_bounds_what_is_offered(self):
+        """The first choices have up to 1.2 GiB, and would fit the budget."""
+        bare = self.ran(self.VGG)
+        budget = bare.statistics["device_bytes_peak"] * 9 // 10
+        run = self.ran(self.VGG, budget, WORKSPACE=str(64 * MIB))
+        self.assertGreater(run.report["other_algorithms"], 0)
+        self.assertLess(run.statistics["device_bytes_peak"], bare.statistics["device_bytes_peak"] - 512 * MIB)
+        self.assertGreater(run.statistics["simulated_ns"], bare.statistics["simulated_ns"])
+        wide = self.ran(self.VGG, budget, WORKSPACE=str(2048 * MIB))
+        self.assertEqual(wide.output, bare.output)
+        self.assertEqual(wide.report["other_algorithms"], 0)
+
     def test_as_bare_makes_the_bare_choice(self):
         """Its calls name more than the budget, and use the rest over the link."""
         bare = self.ran(self.VGG)

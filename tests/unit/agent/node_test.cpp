@@ -25,6 +25,61 @@ TEST_F(NodeTest, JobReceivesWelcomeAdmissionAndGrant) {
   EXPECT_TRUE(client->ReceivesNothing());
 }
 
+TEST_F(NodeTest, WorkspaceLimitIsSentBeforeTheGrantAndWhenItChanges) {
+  Config config = FakeConfig();
+  config.defaults.workspace_limit_bytes = 1000;
+  Start(config);
+  auto job = Job(4);
+  Settle();
+  job->Next<protocol::Admission>();
+  EXPECT_EQ(job->Next<protocol::WorkspaceGrant>(), (protocol::WorkspaceGrant{3, 1000}));
+  job->Next<protocol::Grant>();
+
+  auto root = Operator(0);
+  root->Say(protocol::SetWorkspace{"local-101", true, 500});
+  EXPECT_EQ(root->Next<protocol::Done>().outcome, protocol::Outcome::kWouldBeDone);
+  Settle();
+  EXPECT_TRUE(job->ReceivesNothing()) << "a dry run";
+  root->Say(protocol::SetWorkspace{"local-101", false, 500});
+  EXPECT_EQ(root->Next<protocol::Done>().outcome, protocol::Outcome::kDone);
+  Settle();
+  EXPECT_EQ(job->Next<protocol::WorkspaceGrant>().limit_bytes, 500);
+  EXPECT_EQ(node_->Report(now_ns_).jobs[0].tenancies[0].view.terms.workspace_limit, 500);
+
+  root->Say(protocol::SetWorkspace{"local-101", false, protocol::kMostBytes});
+  root->Next<protocol::Done>();
+  job->Next<protocol::Grant>();
+  Settle();
+  EXPECT_EQ(job->Next<protocol::WorkspaceGrant>().limit_bytes, protocol::kMostBytes);
+  root->Say(protocol::SetWorkspace{"local-999", false, 500});
+  EXPECT_EQ(root->Next<protocol::Done>().outcome, protocol::Outcome::kUnknownJob);
+}
+
+TEST_F(NodeTest, WorkspaceLimitIsNotSentToAnOlderJob) {
+  Config config = FakeConfig();
+  config.defaults.workspace_limit_bytes = 1000;
+  Start(config);
+  auto job = Connect(NewProcess());
+  job->Say(protocol::Hello{.oldest_version = 1, .newest_version = 7});
+  job->Next<protocol::Welcome>();
+  job->Say(Wanting(4));
+  Settle();
+  job->Next<protocol::Admission>();
+  job->Next<protocol::Grant>();
+  EXPECT_TRUE(job->ReceivesNothing());
+}
+
+TEST_F(NodeTest, UseOfWorkspacesIsShown) {
+  Start();
+  auto job = Job(4);
+  job->Say(protocol::WorkspaceUse{3, 70, 80, 2});
+  Settle();
+  const TenancyReport tenancy = node_->Report(now_ns_).jobs[0].tenancies[0];
+  EXPECT_EQ(tenancy.idle_workspace_bytes, 70);
+  EXPECT_EQ(tenancy.dropped_workspace_bytes, 80);
+  EXPECT_EQ(tenancy.other_algorithms, 2);
+}
+
 TEST_F(NodeTest, HighestCommonVersionIsUsed) {
   Start();
   auto old = Connect(NewProcess()), young = Connect(NewProcess());

@@ -8,7 +8,7 @@ namespace {
 
 using Hidden = std::vector<bool>;
 
-constexpr OperationMemory kMemory{.operand_bytes = 60, .room_bytes = 100};
+constexpr OperationMemory kMemory{.operand_bytes = 60, .bounds = {.room_bytes = 100}};
 
 TEST(WorkspaceOffersTest, WhatFitsIsOffered) {
   const WorkspaceOffer offers[] = {{40}, {20}, {0}};
@@ -20,10 +20,18 @@ TEST(WorkspaceOffersTest, WhatCannotFitIsHiddenWhereSomethingDoes) {
   EXPECT_EQ(HiddenOffers(offers, kMemory), (Hidden{true, true, false}));
 }
 
+TEST(WorkspaceOffersTest, WhatIsLargerThanTheGrantIsHiddenWhereALesserOneExists) {
+  const OperationMemory granted{.operand_bytes = 60,
+                                .bounds = {.room_bytes = 100, .most_bytes = 10}};
+  EXPECT_EQ(HiddenOffers(std::vector<WorkspaceOffer>{{30}, {11}, {10}}, granted),
+            (Hidden{true, true, false}));
+  EXPECT_EQ(HiddenOffers(std::vector<WorkspaceOffer>{{30}, {11}}, granted), (Hidden{false, false}));
+}
+
 TEST(WorkspaceOffersTest, NothingIsHiddenWhereNothingFits) {
   const WorkspaceOffer offers[] = {{41}, {50}};
   EXPECT_EQ(HiddenOffers(offers, kMemory), (Hidden{false, false}));
-  EXPECT_EQ(HiddenOffers(offers, {.operand_bytes = 200, .room_bytes = 100}),
+  EXPECT_EQ(HiddenOffers(offers, {.operand_bytes = 200, .bounds = {.room_bytes = 100}}),
             (Hidden{false, false}));
 }
 

@@ -58,6 +58,8 @@ TEST(CodecTest, KindIsRefusedInVersionsBeforeItsOwn) {
   EXPECT_EQ(FaultOf(Encode(HostNeed{}, 3)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(ExpectJob{}, 7)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(ExpectJob{}, 6)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Encode(WorkspaceGrant{}, 8)), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(WorkspaceGrant{}, 7)), Fault::kKind);
 }
 
 TEST(CodecTest, NamesBeyondTheirCountAreRefused) {

@@ -64,6 +64,9 @@ inline std::vector<Message> Samples() {
       ExpectJob{"slurm-1201", "3", 6442450944, 12884901888, kUnchanged, 4, 11},
       ForgetJob{"slurm-1201", "3"},
       JobTotals{"slurm-1201", 1000001, 1000002, 1000003, 1000004, 1000005, 1000006},
+      WorkspaceGrant{2, 268435456},
+      WorkspaceUse{2, 268435456, 1000001, 1000002},
+      SetWorkspace{"local-3", true, 536870912},
   };
 }
 
