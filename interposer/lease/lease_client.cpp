@@ -12,6 +12,7 @@ constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kPutOffPauseNs = 1000 * kMillisecond;
 constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // a silent agent counts as hung then
+constexpr int64_t kNoFilesPauseNs = 10'000 * kMillisecond;
 constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
@@ -171,9 +172,13 @@ void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* slabs = std::get_if<protocol::Slabs>(&message)) {
     if (received.files.size() == slabs->slabs.count)
       subject_.AddSlabs(*slabs, std::move(received.files));
+    else
+      ReturnUnreceived(slabs->device, slabs->slabs, now_ns);
   } else if (const auto* drivers = std::get_if<protocol::DriverSlabs>(&message)) {
     if (received.files.size() == drivers->slabs.count)
       subject_.AddDriverSlabs(*drivers, std::move(received.files));
+    else
+      ReturnUnreceived(drivers->device, drivers->slabs, now_ns);
   } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
     if (received.files.size() == 2)
       subject_.SetLinkPlace(*place, std::move(received.files[0]), std::move(received.files[1]));
@@ -207,11 +212,13 @@ void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {
   if (HasShares()) ReportHeldSlabs(now_ns);
 }
 
-// Slabs that wait to be returned are left out, so they are the agent's again.
+// Slabs that wait to be returned are left out, so they are the agent's again. The held ones are
+// read first: a slab returned in between is in both lists. Otherwise it would be in neither, and be
+// returned once more when the agent may have lent it again.
 void LeaseClient::ReportHeldSlabs(int64_t now_ns) {
-  subject_.TakeReturnedSlabs();
-  to_return_.clear();
   std::vector<protocol::SlabName> held = subject_.HeldSlabs();
+  for (const protocol::SlabName name : subject_.TakeReturnedSlabs()) std::erase(held, name);
+  to_return_.clear();
   do {
     protocol::HeldSlabs message;
     message.slabs = TakeSome(held);
@@ -232,9 +239,17 @@ void LeaseClient::ReturnSlabs(int64_t now_ns) {
   }
 }
 
+// Without free descriptors in the program, the kernel drops the slabs' files (MSG_CTRUNC).
+void LeaseClient::ReturnUnreceived(uint32_t number, const protocol::SlabNames& slabs,
+                                   int64_t now_ns) {
+  to_return_.insert(to_return_.end(), slabs.names.begin(), slabs.names.begin() + slabs.count);
+  if (Device* const device = Find(number)) device->asks_slabs_from_ns = now_ns + kNoFilesPauseNs;
+}
+
 // Repeated at every interval: the quota may have grown.
 void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
   if (!device.registered || !device.has_grant || !HasShares()) return;
+  if (now_ns < device.asks_slabs_from_ns) return;
   const int64_t missing_bytes = subject_.MissingSlabBytes(device.number);
   const bool is_same = missing_bytes == device.asked_slab_bytes;
   if (is_same && (missing_bytes == 0 || now_ns - device.asked_slabs_ns < interval_ns_)) return;

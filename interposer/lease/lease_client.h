@@ -131,6 +131,7 @@ class LeaseClient {
     bool waits = false;        // in the queue, for its first grant, or for more than nothing
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
+    int64_t asks_slabs_from_ns = 0;  // later than now: no descriptors were left for the last ones
     protocol::Usage said;
     int64_t reported_ns = 0;
     int64_t reported_need_bytes = 0;
@@ -152,6 +153,7 @@ class LeaseClient {
   void Begin(const protocol::Welcome& welcome, int64_t now_ns);
   void ReportHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
+  void ReturnUnreceived(uint32_t number, const protocol::SlabNames& slabs, int64_t now_ns);
   void AskForSlabs(Device& device, int64_t now_ns);
   bool HasPlanner(uint32_t device);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
