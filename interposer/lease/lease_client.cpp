@@ -21,6 +21,12 @@ constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
+// A forked child of the program may keep the connection open.
+void Disconnect(std::unique_ptr<protocol::Channel>& channel) {
+  if (channel != nullptr) channel->End();
+  channel.reset();
+}
+
 // Moves the last names, up to a message's limit, out of `names`.
 protocol::SlabNames TakeSome(std::vector<protocol::SlabName>& names) {
   protocol::SlabNames some;
@@ -99,7 +105,7 @@ bool LeaseClient::IsWaiting() const {
 
 // Probes as an operator: the agent greets operators like jobs, without a place in the queue.
 void LeaseClient::ProbeSilentAgent(int64_t now_ns) {
-  if (state_ != State::kServed || !IsWaiting()) return check_.reset();
+  if (state_ != State::kServed || !IsWaiting()) return EndCheck();
   if (!check_) {
     if (now_ns - last_heard_ns_ < kSilenceNs) return;
     check_ = Check{now_ns, connector_.Connect()};
@@ -110,9 +116,14 @@ void LeaseClient::ProbeSilentAgent(int64_t now_ns) {
                        check_->channel->Receive().what != protocol::Received::What::kNothing;
   if (answers) {
     last_heard_ns_ = now_ns;
-    return check_.reset();
+    return EndCheck();
   }
   if (now_ns - check_->since_ns >= kAnswerNs) Lose(now_ns, kFirstPauseNs);
+}
+
+void LeaseClient::EndCheck() {
+  if (check_) Disconnect(check_->channel);
+  check_.reset();
 }
 
 void LeaseClient::TryToConnect(int64_t now_ns) {
@@ -135,8 +146,8 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   is_put_off_ = false;
-  channel_.reset();
-  check_.reset();
+  Disconnect(channel_);
+  EndCheck();
   subject_.HandleSessionLoss();
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
@@ -427,8 +438,8 @@ void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_
 
 void LeaseClient::End(int exit_code) {
   if (state_ == State::kServed && HasShares()) channel_->Send(protocol::Leaving{exit_code});
-  channel_.reset();
-  check_.reset();
+  Disconnect(channel_);
+  EndCheck();
   state_ = State::kAway;
   try_again_ns_ = INT64_MAX;
 }

@@ -164,6 +164,7 @@ class LeaseClient {
   void StopWaitingForAgent(int64_t now_ns);
   bool IsWaiting() const;
   void ProbeSilentAgent(int64_t now_ns);
+  void EndCheck();
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Send(const protocol::Message& message, int64_t now_ns);
