@@ -22,6 +22,12 @@ base::Size ParseSizeOption(const std::string& option_name, const std::string& va
                   "a job needs some memory to compute in",
                   "give it more, for example " + option_name + " 25%peak");
   }
+  // The agent's protocol has no larger sizes.
+  if (size->bytes > static_cast<uint64_t>(protocol::kMostBytes)) {
+    throw Failure(kExitUsage, option_name + " cannot be '" + value + "'",
+                  "no device and no node has that much memory",
+                  "write at most " + base::FormatBytesExactly(protocol::kMostBytes));
+  }
   return *size;
 }
 

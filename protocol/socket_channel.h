@@ -1,6 +1,8 @@
 // Messages over a Unix SEQPACKET socket.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string_view>
 
 #include "protocol/channel.h"
@@ -13,6 +15,7 @@ class SocketChannel : public Channel {
   Sent Send(const Message& message, std::span<const int> files = {}) override;
   Received Receive() override;
   int file() const override { return socket_.get(); }
+  void End() override { shutdown(socket_.get(), SHUT_RDWR); }
 
  private:
   base::UniqueFd socket_;

@@ -129,6 +129,27 @@ Agent::Agent(AgentOptions options, const Config& config)
   config_read_s_ = SecondsSince1970();
   std::vector<NodeShares::KeptFile> kept;
   TakeInherited(&kept);
+  if (Listen(used)) Begin(used, std::move(kept));
+}
+
+// An agent that finds another one at its socket ends here, before it opens the other one's files.
+bool Agent::Listen(const Config& config) {
+  if (!listener_) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(),
+                                        ignored);
+    listener_ = protocol::ListenOn(config.socket, static_cast<unsigned>(config.socket_mode));
+  }
+  if (!listener_) {
+    LogError("cannot listen on " + config.socket + ": " + strerror(errno));
+    return false;
+  }
+  if (protocol::IsSeqPacket(listener_.get())) return true;
+  LogError("the socket that was passed on is not of type SEQPACKET (ListenSequentialPacket=)");
+  return false;
+}
+
+void Agent::Begin(const Config& used, std::vector<NodeShares::KeptFile> kept) {
   NodeServices* const services = this;
   FileKeeper* const keeper = this;
   shares_ = std::make_unique<NodeShares>(
@@ -174,7 +195,7 @@ void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
 }
 
 int Agent::Run() {
-  if (!Open()) return 1;
+  if (node_ == nullptr || !Open()) return 1;
   service_.Ready("serving " + node_->config().socket);
   LogInfo("serving " + node_->config().socket + (http_ ? ", pages at " + PagesAddress() : ""));
   while (!stopping_) {
@@ -205,20 +226,6 @@ bool Agent::Open() {
   const sigset_t handled = HandledSignals();
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
-  if (!listener_) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(),
-                                        ignored);
-    listener_ = protocol::ListenOn(config.socket, static_cast<unsigned>(config.socket_mode));
-  }
-  if (!listener_) {
-    LogError("cannot listen on " + config.socket + ": " + strerror(errno));
-    return false;
-  }
-  if (!protocol::IsSeqPacket(listener_.get())) {
-    LogError("the socket that was passed on is not of type SEQPACKET (ListenSequentialPacket=)");
-    return false;
-  }
   Publish();
   if (!config.http.empty()) {
     http_ = std::make_unique<HttpServer>(config.http, &latest_, &used_memory_);

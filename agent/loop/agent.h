@@ -32,6 +32,8 @@ class Agent : private NodeServices, private FileKeeper {
   int Run();
 
  private:
+  bool Listen(const Config& config);
+  void Begin(const Config& used, std::vector<NodeShares::KeptFile> kept);
   void OpenHeldRecords(const Config& config);
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
@@ -73,7 +75,7 @@ class Agent : private NodeServices, private FileKeeper {
   std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<PlanService> plan_service_;
   std::unique_ptr<HeldRecords> held_;
-  std::unique_ptr<Node> node_;
+  std::unique_ptr<Node> node_;  // null: the agent cannot listen
   base::UniqueFd poll_, listener_, signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool inherited_listener_ = false;

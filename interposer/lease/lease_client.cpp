@@ -12,6 +12,7 @@ constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kPutOffPauseNs = 1000 * kMillisecond;
 constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // a silent agent counts as hung then
+constexpr int64_t kNoFilesPauseNs = 10'000 * kMillisecond;
 constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
@@ -19,6 +20,12 @@ constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
                    kFootprintVersion = 6, kWorkspaceVersion = 8;
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
+
+// A forked child of the program may keep the connection open.
+void Disconnect(std::unique_ptr<protocol::Channel>& channel) {
+  if (channel != nullptr) channel->End();
+  channel.reset();
+}
 
 // Moves the last names, up to a message's limit, out of `names`.
 protocol::SlabNames TakeSome(std::vector<protocol::SlabName>& names) {
@@ -98,7 +105,7 @@ bool LeaseClient::IsWaiting() const {
 
 // Probes as an operator: the agent greets operators like jobs, without a place in the queue.
 void LeaseClient::ProbeSilentAgent(int64_t now_ns) {
-  if (state_ != State::kServed || !IsWaiting()) return check_.reset();
+  if (state_ != State::kServed || !IsWaiting()) return EndCheck();
   if (!check_) {
     if (now_ns - last_heard_ns_ < kSilenceNs) return;
     check_ = Check{now_ns, connector_.Connect()};
@@ -109,9 +116,14 @@ void LeaseClient::ProbeSilentAgent(int64_t now_ns) {
                        check_->channel->Receive().what != protocol::Received::What::kNothing;
   if (answers) {
     last_heard_ns_ = now_ns;
-    return check_.reset();
+    return EndCheck();
   }
   if (now_ns - check_->since_ns >= kAnswerNs) Lose(now_ns, kFirstPauseNs);
+}
+
+void LeaseClient::EndCheck() {
+  if (check_) Disconnect(check_->channel);
+  check_.reset();
 }
 
 void LeaseClient::TryToConnect(int64_t now_ns) {
@@ -134,8 +146,8 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
 
 void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   is_put_off_ = false;
-  channel_.reset();
-  check_.reset();
+  Disconnect(channel_);
+  EndCheck();
   subject_.HandleSessionLoss();
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
@@ -171,9 +183,13 @@ void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* slabs = std::get_if<protocol::Slabs>(&message)) {
     if (received.files.size() == slabs->slabs.count)
       subject_.AddSlabs(*slabs, std::move(received.files));
+    else
+      ReturnUnreceived(slabs->device, slabs->slabs, now_ns);
   } else if (const auto* drivers = std::get_if<protocol::DriverSlabs>(&message)) {
     if (received.files.size() == drivers->slabs.count)
       subject_.AddDriverSlabs(*drivers, std::move(received.files));
+    else
+      ReturnUnreceived(drivers->device, drivers->slabs, now_ns);
   } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
     if (received.files.size() == 2)
       subject_.SetLinkPlace(*place, std::move(received.files[0]), std::move(received.files[1]));
@@ -209,11 +225,13 @@ void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {
   if (HasShares()) ReportHeldSlabs(now_ns);
 }
 
-// Slabs that wait to be returned are left out, so they are the agent's again.
+// Slabs that wait to be returned are left out, so they are the agent's again. The held ones are
+// read first: a slab returned in between is in both lists. Otherwise it would be in neither, and be
+// returned once more when the agent may have lent it again.
 void LeaseClient::ReportHeldSlabs(int64_t now_ns) {
-  subject_.TakeReturnedSlabs();
-  to_return_.clear();
   std::vector<protocol::SlabName> held = subject_.HeldSlabs();
+  for (const protocol::SlabName name : subject_.TakeReturnedSlabs()) std::erase(held, name);
+  to_return_.clear();
   do {
     protocol::HeldSlabs message;
     message.slabs = TakeSome(held);
@@ -234,9 +252,17 @@ void LeaseClient::ReturnSlabs(int64_t now_ns) {
   }
 }
 
+// Without free descriptors in the program, the kernel drops the slabs' files (MSG_CTRUNC).
+void LeaseClient::ReturnUnreceived(uint32_t number, const protocol::SlabNames& slabs,
+                                   int64_t now_ns) {
+  to_return_.insert(to_return_.end(), slabs.names.begin(), slabs.names.begin() + slabs.count);
+  if (Device* const device = Find(number)) device->asks_slabs_from_ns = now_ns + kNoFilesPauseNs;
+}
+
 // Repeated at every interval: the quota may have grown.
 void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
   if (!device.registered || !device.has_grant || !HasShares()) return;
+  if (now_ns < device.asks_slabs_from_ns) return;
   const int64_t missing_bytes = subject_.MissingSlabBytes(device.number);
   const bool is_same = missing_bytes == device.asked_slab_bytes;
   if (is_same && (missing_bytes == 0 || now_ns - device.asked_slabs_ns < interval_ns_)) return;
@@ -427,8 +453,8 @@ void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_
 
 void LeaseClient::End(int exit_code) {
   if (state_ == State::kServed && HasShares()) channel_->Send(protocol::Leaving{exit_code});
-  channel_.reset();
-  check_.reset();
+  Disconnect(channel_);
+  EndCheck();
   state_ = State::kAway;
   try_again_ns_ = INT64_MAX;
 }

@@ -134,6 +134,7 @@ class LeaseClient {
     bool waits = false;        // in the queue, for its first grant, or for more than nothing
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
+    int64_t asks_slabs_from_ns = 0;  // later than now: no descriptors were left for the last ones
     protocol::Usage said;
     int64_t reported_ns = 0;
     int64_t reported_need_bytes = 0;
@@ -156,6 +157,7 @@ class LeaseClient {
   void Begin(const protocol::Welcome& welcome, int64_t now_ns);
   void ReportHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
+  void ReturnUnreceived(uint32_t number, const protocol::SlabNames& slabs, int64_t now_ns);
   void AskForSlabs(Device& device, int64_t now_ns);
   bool HasPlanner(uint32_t device);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
@@ -167,6 +169,7 @@ class LeaseClient {
   void StopWaitingForAgent(int64_t now_ns);
   bool IsWaiting() const;
   void ProbeSilentAgent(int64_t now_ns);
+  void EndCheck();
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Send(const protocol::Message& message, int64_t now_ns);

@@ -1,5 +1,6 @@
 #include "interposer/share/export_service.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/quiet_thread.h"
@@ -17,6 +19,9 @@ namespace spillway::interposer::share {
 using base::MutexLock;
 
 namespace {
+
+// Until the program has a free descriptor again.
+constexpr int kNoFilesPauseMs = 100;
 
 std::atomic<bool> process_ends{false};
 
@@ -160,10 +165,12 @@ void* ExportService::ThreadMain(void* service) {
 }
 
 void ExportService::Serve() {
-  for (;;) {
-    std::vector<pollfd> watched = {{listener_, POLLIN, 0}};
+  for (bool may_accept = true;;) {
+    // A connection that cannot be accepted would wake this thread again and again.
+    std::vector<pollfd> watched = {{may_accept ? listener_ : -1, POLLIN, 0}};
     for (const auto& [connection, token] : connections_) watched.push_back({connection, POLLIN, 0});
-    if (poll(watched.data(), watched.size(), -1) <= 0) continue;
+    const int timeout_ms = std::exchange(may_accept, true) ? -1 : kNoFilesPauseMs;
+    if (poll(watched.data(), watched.size(), timeout_ms) <= 0) continue;
     for (const pollfd& one : watched) {
       if (one.revents == 0 || one.fd == listener_) continue;
       std::uint64_t& token = connections_[one.fd];
@@ -173,13 +180,14 @@ void ExportService::Serve() {
       close(one.fd);
       if (closed != 0) Closed(closed);
     }
-    if (watched.front().revents != 0) Accept();
+    if (watched.front().revents != 0) may_accept = Accept();
   }
 }
 
-void ExportService::Accept() {
+bool ExportService::Accept() {
   const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (connection < 0) return;
+  if (connection < 0)
+    return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   // An opener that stops reading must not delay the others.
   const timeval patience{1, 0};
   setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -188,6 +196,7 @@ void ExportService::Accept() {
   } else {
     close(connection);
   }
+  return true;
 }
 
 // Answers the connection's one request. False: close the connection.

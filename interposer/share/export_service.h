@@ -44,7 +44,8 @@ class ExportService {
   bool StartOnce() SPILLWAY_REQUIRES(mutex_);
   static void* ThreadMain(void* service);
   void Serve();
-  void Accept();
+  // False: the process has no descriptor or memory left. The connection waits.
+  bool Accept();
   bool AnswerOn(int connection, std::uint64_t* token);
   bool SendAll(int connection, std::uint64_t token);
   bool SendParts(int connection, const SharedMemory& memory);

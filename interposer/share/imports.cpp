@@ -94,39 +94,63 @@ CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
     return CUDA_ERROR_INVALID_CONTEXT;
   if (handle.pid == getpid())
     return CUDA_ERROR_INVALID_CONTEXT;  // the driver's answer for own handles
-  const MutexLock lock(mutex_);
-  for (auto& [address, opening] : openings_) {
-    if (opening.token != handle.token || opening.context != context) continue;
-    ++opening.references;
-    *out = address;
-    return CUDA_SUCCESS;
+  {
+    const MutexLock lock(mutex_);
+    const std::optional<CUdeviceptr> known = OpenAgain(handle.token, context);
+    if (known) return *out = *known, CUDA_SUCCESS;
   }
-  const int connection = Connect(handle);
-  if (connection < 0) return CUDA_ERROR_MAP_FAILED;
+  Opening opening{};
+  const CUresult result = Ask(handle, context, &opening);
+  if (result != CUDA_SUCCESS) return result;
+  std::optional<CUdeviceptr> opened_meanwhile;
+  {
+    const MutexLock lock(mutex_);
+    opened_meanwhile = OpenAgain(handle.token, context);
+    *out = opened_meanwhile.value_or(opening.mapped + opening.offset_bytes);
+    if (!opened_meanwhile) openings_[*out] = opening;
+    count_ = openings_.size();
+  }
+  if (opened_meanwhile) End(opening);
+  return CUDA_SUCCESS;
+}
+
+std::optional<CUdeviceptr> Imports::OpenAgain(std::uint64_t token, CUcontext context) {
+  for (auto& [address, opening] : openings_) {
+    if (opening.token != token || opening.context != context) continue;
+    ++opening.references;
+    return address;
+  }
+  return std::nullopt;
+}
+
+CUresult Imports::Ask(const Handle& handle, CUcontext context, Opening* out) {
+  base::UniqueFd connection(Connect(handle));
+  if (!connection) return CUDA_ERROR_MAP_FAILED;
   Answer answer{};
-  CUresult result = CUDA_ERROR_MAP_FAILED;
-  if (recv(connection, &answer, sizeof answer, 0) == sizeof answer)
-    result = static_cast<CUresult>(answer.result);
+  if (recv(connection.get(), &answer, sizeof answer, 0) != sizeof answer)
+    return CUDA_ERROR_MAP_FAILED;
+  if (answer.result != CUDA_SUCCESS) return static_cast<CUresult>(answer.result);
   std::vector<Received> chunks;
-  while (result == CUDA_SUCCESS && chunks.size() < answer.chunk_count) {
-    if (!ReceivePart(connection, &chunks)) result = CUDA_ERROR_MAP_FAILED;
+  while (chunks.size() < answer.chunk_count) {
+    if (!ReceivePart(connection.get(), &chunks)) return CUDA_ERROR_MAP_FAILED;
   }
   CUdeviceptr mapped = 0;
-  if (result == CUDA_SUCCESS)
-    result = Driver().cuMemAddressReserve(&mapped, answer.chunk_bytes, 0, 0, 0);
-  if (result == CUDA_SUCCESS) {
-    result = MapAll(mapped, chunks);
-    if (result != CUDA_SUCCESS) Driver().cuMemAddressFree(mapped, answer.chunk_bytes);
-  }
+  CUresult result = Driver().cuMemAddressReserve(&mapped, answer.chunk_bytes, 0, 0, 0);
+  if (result != CUDA_SUCCESS) return result;
+  result = MapAll(mapped, chunks);
   if (result != CUDA_SUCCESS) {
-    close(connection);
+    Driver().cuMemAddressFree(mapped, answer.chunk_bytes);
     return result;
   }
-  *out = mapped + answer.offset_bytes;
-  openings_[*out] = {handle.token,      context,    mapped, answer.chunk_bytes,
-                     answer.size_bytes, connection, 1};
-  count_ = openings_.size();
+  *out = {handle.token,      context,           mapped, answer.chunk_bytes, answer.offset_bytes,
+          answer.size_bytes, connection.Take(), 1};
   return CUDA_SUCCESS;
+}
+
+void Imports::End(const Opening& opening) {
+  driver::MemUnmap(opening.mapped, opening.mapped_bytes);
+  Driver().cuMemAddressFree(opening.mapped, opening.mapped_bytes);
+  close(opening.connection);
 }
 
 bool Imports::Close(CUdeviceptr address, CUresult* result) {
@@ -144,9 +168,7 @@ bool Imports::Close(CUdeviceptr address, CUresult* result) {
   // cuMemUnmap does not wait, but work may still use the memory. Without the lock: that work may
   // wait for a thread that asks about memory.
   *result = Driver().cuCtxSynchronize();
-  driver::MemUnmap(opening.mapped, opening.mapped_bytes);
-  Driver().cuMemAddressFree(opening.mapped, opening.mapped_bytes);
-  close(opening.connection);
+  End(opening);
   return true;
 }
 

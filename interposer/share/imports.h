@@ -5,6 +5,8 @@
 //  1. A handle opened again in the same context gives the same address. The address ends when it
 //     has been closed as often (cuIpcOpenMemHandle).
 //  2. The connection ends after the mapping.
+//  3. No lock is held while an exporter is awaited. Of two threads that open a handle at once, the
+//     second gives its mapping up.
 #pragma once
 
 #include <atomic>
@@ -41,10 +43,16 @@ class Imports {
     CUcontext context;
     CUdeviceptr mapped;
     std::size_t mapped_bytes;
+    std::size_t offset_bytes;
     std::size_t size_bytes;
     int connection;
     int references;
   };
+
+  static CUresult Ask(const Handle& handle, CUcontext context, Opening* out);
+  static void End(const Opening& opening);
+  std::optional<CUdeviceptr> OpenAgain(std::uint64_t token, CUcontext context)
+      SPILLWAY_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::LockRank::kImports};
   std::map<CUdeviceptr, Opening> openings_ SPILLWAY_GUARDED_BY(mutex_);

@@ -129,6 +129,23 @@ class StateTest(agent_test.AgentFixture):
             time.sleep(0.02)
         self.assertIn("draining", self.state.read_text())
 
+    def test_an_agent_started_beside_another_leaves_its_records_alone(self):
+        """Regression: it opened them before its socket, and emptied those that it could not use."""
+        self.start()
+        session, _, _, _ = self.begin()
+        records = self.folder / "agent.sock.state.held"
+        records.chmod(0o666)  # no agent would use them like this
+        before = records.stat().st_ino
+
+        second = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
+                                capture_output=True, text=True)
+
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("Address already in use", second.stderr)
+        self.assertEqual(records.stat().st_ino, before)
+        self.assertTrue(any(records.read_bytes()[64:]))
+        session.socket.close()
+
     def test_a_damaged_file_is_discarded_with_a_log_line(self):
         for content in (b"", b"spillway-state 1\ndraining\n", b"spillway-state 1\njob limit=-1 : x\nend 1\n", os.urandom(4096)):
             self.state.write_bytes(content)

@@ -1,13 +1,20 @@
 // Memory that other processes open by legacy IPC handles: it stays resident while open, and moves
 // again afterwards.
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <fstream>
 #include <functional>
+#include <string>
+#include <thread>
 
 #include "tests/regressions/job.h"
 
@@ -102,6 +109,45 @@ bool OpensAndCloses(int line, std::uint32_t expected) {
     Send(line, 'c');
   }
   return right;
+}
+
+// `task` is a folder in /proc, and the state a letter as in ps(1).
+void AwaitState(const std::string& task, char state) {
+  for (std::string line;; sched_yield()) {
+    std::getline(std::ifstream(task + "/stat"), line);
+    const size_t end = line.rfind(')');
+    if (end != std::string::npos && line[end + 2] == state) return;
+  }
+}
+
+// Opens two memories. The exporter does not answer for the second until this process has asked
+// about the first.
+bool AsksWhileAnExporterIsSilent(int line) {
+  UseDevice();
+  const auto first = Receive<CUipcMemHandle>(line), second = Receive<CUipcMemHandle>(line);
+  CUdeviceptr base = 0, other = 0;
+  if (cuIpcOpenMemHandle(&base, first, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
+    return false;
+  kill(getppid(), SIGSTOP);
+  AwaitState("/proc/" + std::to_string(getppid()), 'T');
+  bool is_described = false;
+  const std::string opener = "/proc/self/task/" + std::to_string(gettid());
+  std::thread asker([&] {
+    UseDevice();
+    AwaitState(opener, 'S');
+    is_described = IsDescribedWhole(base);
+    kill(getppid(), SIGCONT);
+  });
+  const CUresult opened = cuIpcOpenMemHandle(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  kill(getppid(), SIGCONT);
+  asker.join();
+  return opened == CUDA_SUCCESS && is_described && Reads(other, 78);
+}
+
+double ProcessorSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
 class IpcTest : public JobTest {
@@ -222,6 +268,40 @@ TEST_F(IpcTest, HandlesOfAResetContextAreForgotten) {
   const CUipcMemHandle handle = HandleOf(after);
   EXPECT_NE(memcmp(&handle, &old_handle, sizeof handle), 0);
   Send(other.line(), handle);
+  EXPECT_EQ(Receive<char>(other.line()), 'o');
+  Send(other.line(), 'x');
+  EXPECT_EQ(Receive<char>(other.line()), 'c');
+  EXPECT_TRUE(other.Succeeded());
+}
+
+// Regression: the asking thread waited for the exporter, too, up to 20 s.
+TEST_F(IpcTest, SilentExporterDelaysOnlyTheThreadThatOpensItsMemory) {
+  OtherProcess other([](int line) { return AsksWhileAnExporterIsSilent(line); });
+  Start();
+  Send(other.line(), HandleOf(Filled(kBytes, 77)));
+  Send(other.line(), HandleOf(Filled(kBytes, 78)));
+  EXPECT_TRUE(other.Succeeded());
+}
+
+// Regression: the thread that answers openers never slept while a connection waited.
+TEST_F(IpcTest, ExporterWithoutDescriptorsSleepsAndAnswersLater) {
+  OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
+  Start();
+  const CUipcMemHandle handle = HandleOf(Filled(kBytes, 77));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int lowest = dup(other.line());
+  close(lowest);
+  const rlimit none_left{static_cast<rlim_t>(lowest), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  const double before_s = ProcessorSeconds();
+
+  Send(other.line(), handle);
+  pollfd answer{other.line(), POLLIN, 0};
+  EXPECT_EQ(poll(&answer, 1, 1000), 0);
+
+  EXPECT_LT(ProcessorSeconds() - before_s, 0.5);
+  setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(Receive<char>(other.line()), 'o');
   Send(other.line(), 'x');
   EXPECT_EQ(Receive<char>(other.line()), 'c');

@@ -3,89 +3,12 @@
 // tests/chaos, seed 7: an agent was killed while a job began.
 #include "interposer/lease/lease_client.h"
 
-#include <gtest/gtest.h>
-
-#include <optional>
-
-#include "protocol/memory_channel.h"
+#include "tests/unit/agent/served_lease_client.h"
 
 namespace spillway::interposer {
 namespace {
 
-using protocol::MemoryChannel;
-
-constexpr protocol::DeviceUuid kDevice = {1};
-constexpr int64_t kSecond = 1'000'000'000;
-
-class HoldingSubject : public LeaseSubject, public LeaseConnector {
- public:
-  DeviceUse Read(uint32_t) override {
-    DeviceUse use;
-    use.resident_bytes = 80;
-    use.host_bytes = 30;
-    use.host_need_bytes = host_need_bytes;
-    use.account.ordinary_bytes = ordinary_bytes;
-    use.steps.sum_ns = ordinary_bytes;
-    return use;
-  }
-  void SetHostLimit(const protocol::Grant& grant) override {
-    host_limits.push_back(grant.host_bytes);
-  }
-  void SetBudget(const protocol::Grant& grant, int64_t) override {
-    budgets.push_back(grant.budget_bytes);
-  }
-  void Admission(const protocol::Admission&) override {}
-  std::unique_ptr<protocol::Channel> Connect() override {
-    auto [near, far] = MemoryChannel::Pair(16);
-    agent = std::move(far);
-    return std::move(near);
-  }
-
-  std::unique_ptr<MemoryChannel> agent;
-  std::vector<int64_t> budgets, host_limits;
-  int64_t host_need_bytes = 10, ordinary_bytes = 0;
-};
-
-class ServedLeaseClientTest : public ::testing::Test {
- protected:
-  explicit ServedLeaseClientTest(uint16_t version = protocol::kNewestVersion) {
-    client.Use(0, kDevice, 1000);
-    client.Step(1);
-    protocol::Welcome welcome;
-    welcome.agent_instance = 7;
-    welcome.session = 1;
-    welcome.usage_interval_ms = 500;
-    welcome.version = version;
-    welcome.job = "local-1";
-    subject.agent->Send(welcome);
-    client.Step(2);
-    Hear<protocol::Goodbye>();
-  }
-
-  static constexpr int64_t kTurnNs = 500'000'000;
-
-  // The last message of that kind that the client has sent.
-  template <class Kind>
-  std::optional<Kind> Hear() {
-    std::optional<Kind> last;
-    for (protocol::Received said;
-         (said = subject.agent->Receive()).what == protocol::Received::What::kMessage;) {
-      if (const auto* one = std::get_if<Kind>(&said.message)) last = *one;
-    }
-    return last;
-  }
-
-  void Grant(uint64_t serial, int64_t budget_bytes, int64_t host_bytes) {
-    protocol::Grant grant;
-    grant.serial = serial;
-    grant.budget_bytes = budget_bytes;
-    grant.host_bytes = host_bytes;
-    subject.agent->Send(grant);
-  }
-
-  HoldingSubject subject;
-  LeaseClient client{{}, &subject, &subject};
-};
+using ServedLeaseClientTest = ServedLeaseClient<HoldingSubject>;
 
 // Regression: host memory was given back only after the device was emptied, and emptying waited for
 // host memory (tests/bench/tenants). The subject holds 80 bytes of the device and 30 of the host.
@@ -135,7 +58,7 @@ TEST_F(ServedLeaseClientTest, PartsAreReportedOnceAtTheNextReport) {
 
 class OldLeaseClientTest : public ServedLeaseClientTest {
  protected:
-  OldLeaseClientTest() : ServedLeaseClientTest(3) {}
+  OldLeaseClientTest() : ServedLeaseClient(3) {}
 };
 
 TEST_F(OldLeaseClientTest, PartsAreNotSentToAnOlderAgent) {

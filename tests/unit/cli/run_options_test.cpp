@@ -56,6 +56,13 @@ TEST(RunOptionsTest, SimulateAloneMeansTheDefaultProfile) {
 
 TEST(RunOptionsTest, HelpNeedsNoCommand) { EXPECT_TRUE(ParseRunOptions({"run", "--help"}).help); }
 
+// Regression: the agent refused the job's messages, and the job ran without it.
+TEST(RunOptionsTest, SizeBeyondTheAgentsProtocolIsRefused) {
+  EXPECT_THAT(RefusalOf({"run", "--host", "65537TiB", "x"}), HasSubstr("at most 65536TiB"));
+  EXPECT_THAT(RefusalOf({"run", "--budget", "65537TiB", "x"}), HasSubstr("at most 65536TiB"));
+  EXPECT_EQ(RefusalOf({"run", "--host", "65536TiB", "x"}), "accepted");
+}
+
 TEST(RunOptionsTest, InvalidSizeExplainsTheFormat) {
   EXPECT_THAT(RefusalOf({"run", "--budget", "lots", "x"}), HasSubstr("8GiB"));
   EXPECT_THAT(RefusalOf({"run", "--budget", "", "x"}), HasSubstr("no size"));
