@@ -26,10 +26,14 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     use.host_need_bytes = host_need_bytes;
     use.account.ordinary_bytes = ordinary_bytes;
     use.steps.sum_ns = ordinary_bytes;
+    use.workspaces.idle_bytes = idle_workspace_bytes;
     return use;
   }
   void SetHostLimit(const protocol::Grant& grant) override {
     host_limits.push_back(grant.host_bytes);
+  }
+  void SetWorkspaceLimit(const protocol::WorkspaceGrant& grant) override {
+    workspace_limits.push_back(grant.limit_bytes);
   }
   void SetBudget(const protocol::Grant& grant, int64_t) override {
     budgets.push_back(grant.budget_bytes);
@@ -42,8 +46,8 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
   }
 
   std::unique_ptr<MemoryChannel> agent;
-  std::vector<int64_t> budgets, host_limits;
-  int64_t host_need_bytes = 10, ordinary_bytes = 0;
+  std::vector<int64_t> budgets, host_limits, workspace_limits;
+  int64_t host_need_bytes = 10, ordinary_bytes = 0, idle_workspace_bytes = 0;
 };
 
 template <class Subject>
