@@ -1,6 +1,10 @@
 #include "tests/fuzz/differential/library.h"
 
+#include <algorithm>
+
 using spillway::fuzz::ConvolutionArguments;
+using spillway::fuzz::kConvolutionAlgorithms;
+using spillway::fuzz::kHugeWorkspaceBytes;
 using spillway::fuzz::LibraryArguments;
 using spillway::fuzz::LibraryTensor;
 using spillway::fuzz::LibraryWork;
@@ -78,17 +82,39 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*,
                                       const cudnnTensorDescriptor_t x_is, const void* x,
                                       const cudnnFilterDescriptor_t, const void*,
-                                      const cudnnConvolutionDescriptor_t, cudnnConvolutionFwdAlgo_t,
-                                      void* workspace, size_t workspace_bytes, const void*,
+                                      const cudnnConvolutionDescriptor_t,
+                                      cudnnConvolutionFwdAlgo_t algorithm, void* workspace,
+                                      size_t workspace_bytes, const void*,
                                       const cudnnTensorDescriptor_t y_is, void* y) {
   const auto& work = *reinterpret_cast<const LibraryWork*>(handle);
-  ConvolutionArguments first{Address(workspace), workspace_bytes, Address(x),
-                             Of(x_is).bytes,     work.seed,       0};
+  const std::uint64_t seed = work.seed + algorithm;
+  ConvolutionArguments first{
+      Address(workspace), workspace_bytes, Address(x), Of(x_is).bytes, seed, 0};
   ConvolutionArguments second{Address(y),      Of(y_is).bytes, Address(workspace),
-                              workspace_bytes, work.seed,      work.flops};
+                              workspace_bytes, seed,           work.flops};
   CUresult result = Launch(work, first);
   if (result == CUDA_SUCCESS) result = Launch(work, second);
   return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+// The first one is the only one of its kind, so that no budget hides it. Others need more than any
+// device has, or nothing.
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
+    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t, const int requested,
+    int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
+  const auto& work = *reinterpret_cast<const LibraryWork*>(handle);
+  const std::size_t memory[kConvolutionAlgorithms] = {work.workspace_bytes, kHugeWorkspaceBytes, 0,
+                                                      kHugeWorkspaceBytes};
+  *returned = std::min(requested, kConvolutionAlgorithms);
+  for (int i = 0; i < *returned; ++i) {
+    results[i] = {};
+    results[i].algo = static_cast<cudnnConvolutionFwdAlgo_t>(i);
+    results[i].memory = memory[i];
+    results[i].determinism = i == 0 ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+    results[i].mathType = i == 3 ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH;
+  }
+  return CUDNN_STATUS_SUCCESS;
 }
 
 }  // extern "C"

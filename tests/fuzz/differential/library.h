@@ -6,7 +6,8 @@
 // on program threads; plain values, the caller's.
 //
 // The call is a batch norm's: `y` is made from all of `x` and of two parameters, and two statistics
-// are updated. Or it is a convolution's: `y` is made from all of `x`, by way of a workspace.
+// are updated. Or it is a convolution's: `y` is made from all of `x`, by way of a workspace, as its
+// algorithm would make it. Its algorithms differ in workspace, determinism and math type.
 #pragma once
 
 #include <cuda.h>
@@ -22,8 +23,9 @@ struct LibraryWork {
   CUstream stream = nullptr;
   std::uint64_t seed = 0;
   std::uint64_t flops = 0;
-  bool is_extended = false;  // launched by cuLaunchKernelEx
-  bool is_twofold = false;   // a second launch works on what the first one has made
+  std::uint64_t workspace_bytes = 0;  // of the algorithm that a query names first
+  bool is_extended = false;           // launched by cuLaunchKernelEx
+  bool is_twofold = false;            // a second launch works on what the first one has made
   bool is_uneven =
       false;  // contrary to the promise what is made again elsewhere comes out differently
 };
@@ -61,6 +63,8 @@ struct ConvolutionArguments {
   std::uint64_t seed = 0;
   std::uint64_t flops = 0;
 };
+inline constexpr int kConvolutionAlgorithms = 4;
+inline constexpr std::uint64_t kHugeWorkspaceBytes = std::uint64_t{1} << 50;
 inline constexpr int kConvolutionParameters = 6;
 static_assert(sizeof(ConvolutionArguments) == kConvolutionParameters * 8);
 

@@ -90,17 +90,33 @@ class WorkspacesFeature : public Feature {
     const auto described = [](LibraryTensor& tensor) {
       return reinterpret_cast<cudnnTensorDescriptor_t>(&tensor);
     };
+    // Some say that they need more than there is. As they are the only ones of their kind, they are
+    // offered all the same.
+    work.workspace_bytes = operation.salt % 2 ? workspace.bytes : kHugeWorkspaceBytes;
     const float one = 1, zero = 0;
+    const auto handle = reinterpret_cast<cudnnHandle_t>(&work);
+    const auto algorithm = Algorithm(handle, described(x_is), described(y_is));
     const cudnnStatus_t status = cudnnConvolutionForward(
-        reinterpret_cast<cudnnHandle_t>(&work), &one, described(x_is), address(x), nullptr, nullptr,
-        nullptr, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, address(workspace), workspace.bytes, &zero,
-        described(y_is), address(operation.out));
+        handle, &one, described(x_is), address(x), nullptr, nullptr, nullptr, algorithm,
+        address(workspace), workspace.bytes, &zero, described(y_is), address(operation.out));
     if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error("the library's call failed");
   }
 
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
+  // As programs choose: the first one that is offered.
+  static cudnnConvolutionFwdAlgo_t Algorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t x_is,
+                                             cudnnTensorDescriptor_t y_is) {
+    cudnnConvolutionFwdAlgoPerf_t results[kConvolutionAlgorithms];
+    int count = 0;
+    const cudnnStatus_t status = cudnnGetConvolutionForwardAlgorithm_v7(
+        handle, x_is, nullptr, nullptr, y_is, kConvolutionAlgorithms, &count, results);
+    if (status != CUDNN_STATUS_SUCCESS || count == 0)
+      throw std::runtime_error("the library offers no algorithm");
+    return results[0].algo;
+  }
+
   template <class Accepts>
   static int Pick(Proposer& proposer, Accepts accepts) {
     Random& dice = proposer.Dice();
