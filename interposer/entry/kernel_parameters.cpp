@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/function_name.h"
 #include "interposer/record/trace_names.h"
 
 namespace spillway::entry {
@@ -85,17 +86,6 @@ bool Ask(CUfunction function, KernelParameters* out) {
   return as_kernel || (as_function && out->size_bytes.empty());
 }
 
-const char* DriversName(CUfunction function) {
-  const char* name = nullptr;
-  const auto is_told = [&name](auto ask, auto handle) {
-    return ask && ask(&name, handle) == CUDA_SUCCESS && name;
-  };
-  return is_told(Driver().cuFuncGetName, function) ||
-                 is_told(Driver().cuKernelGetName, reinterpret_cast<CUkernel>(function))
-             ? name
-             : nullptr;
-}
-
 interposer::Shape NameOf(const char* name, const KernelParameters& parameters) {
   if (name) return interposer::ShapeOfName(name);
   interposer::Shape shape = 0;
@@ -143,7 +133,7 @@ void WriteSlot(FreeSlot free, CUfunction function, const KernelFacts& facts) {
                                              ScratchParameters* scratch, KernelFacts* facts) {
   KernelParameters& asked = *(*scratch = std::make_unique<KernelParameters>());
   const bool is_told = function && Ask(function, &asked);
-  const char* const name = function ? DriversName(function) : nullptr;
+  const char* const name = function ? driver::NameOf(function) : nullptr;
   if (name) asked.lists = TensorListsOf(name);
   if (name) asked.by_value = StructOf(name);
   const bool is_kept = is_told && free.slot;
@@ -185,7 +175,7 @@ void MarkScanned(CUfunction function) {
 
 const char* ReadableName(CUfunction function, interposer::Shape name) {
   if (const char* const known = interposer::KnownTraceName(name)) return known;
-  const char* const told = function ? DriversName(function) : nullptr;
+  const char* const told = function ? driver::NameOf(function) : nullptr;
   return interposer::KeepTraceName(name, told ? told : "kernel");
 }
 

@@ -7,6 +7,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/state/calls.h"
+#include "interposer/execute/state/unrepeated_kernels.h"
 #include "interposer/ledger/libraries.h"
 
 namespace spillway::interposer {
@@ -238,8 +239,10 @@ bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experimen
     if (!IsUsedByName(*piece.memory, pins)) return false;
   }
   const auto launch = RecordedLaunch::Of(*set.launch);
-  return launch && !LeadsElsewhere(*launch, state_.ledger) &&
-         Libraries::Instance().IsPlain(set.launch->function);
+  if (!launch || LeadsElsewhere(*launch, state_.ledger)) return false;
+  const bool is_plain = Libraries::Instance().IsPlain(set.launch->function);
+  if (!is_plain) NoteUnrepeated(set.launch->function, UnrepeatedBecause::kHasStateElsewhere);
+  return is_plain;
 }
 
 bool EffectLearning::TakePrints(Experiment* experiment, Moment moment, const StreamState* stream) {
@@ -311,6 +314,8 @@ void EffectLearning::NoteObserved(const Experiment& experiment, Effect* effect) 
   effect->tries = 0;
   effect->stage = LaunchEffects::Stage::kObserved;
   effect->is_final = !fills_range || !may_repeat;
+  if (fills_range && !may_repeat)
+    NoteUnrepeated(experiment.function, UnrepeatedBecause::kUpdatesItsInput);
 }
 
 void EffectLearning::NoteRepeated(const Experiment& experiment, Effect* effect) {
@@ -327,7 +332,10 @@ void EffectLearning::NoteRepeated(const Experiment& experiment, Effect* effect) 
     return;
   }
   effect->is_final = true;
-  if (is_same) effect->stage = LaunchEffects::Stage::kProved;
+  if (is_same)
+    effect->stage = LaunchEffects::Stage::kProved;
+  else
+    NoteUnrepeated(experiment.function, UnrepeatedBecause::kMadeOtherBytes);
   ++(is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);
 }
 

@@ -139,6 +139,7 @@ JobSnapshot JobView::ReadLocked() {
   Counters counters = waits_.Settled();
   const Timeline::Totals totals = state_.timeline.Sum();
   counters.launches += totals.launches;
+  counters.fingerprint_ns = state_.residency.checks().TimeNs();
   counters.copies += totals.copies;
   return {.counters = counters,
           .held_bytes = state_.residency.chunks().held_bytes(),

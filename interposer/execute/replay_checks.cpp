@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interposer/driver/driver_api.h"
+#include "interposer/driver/function_name.h"
 
 namespace spillway::interposer {
 
@@ -100,10 +100,8 @@ std::string ReplayChecks::NameOfWrong() {
   for (const Check& check : checks_) {
     if (!wrong_ && AnyDiffers(check)) wrong_ = check.function;
   }
-  const char* name = nullptr;
-  const bool is_known = wrong_ && Driver().cuFuncGetName &&
-                        Driver().cuFuncGetName(&name, wrong_) == CUDA_SUCCESS && name;
-  return is_known ? name : "a kernel";
+  const char* const name = wrong_ ? driver::NameOf(wrong_) : nullptr;
+  return name ? name : "a kernel";
 }
 
 void ReplayChecks::ForgetDone() {

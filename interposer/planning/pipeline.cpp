@@ -250,6 +250,7 @@ Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
                            [this](std::uint64_t token) { return job_->RolesOf(token); });
   scheduler::SetReplayable(proven.get(),
                            [this](std::uint64_t token) { return job_->MayReplay(token); });
+  counts_.effects.Note(pattern, *proven);
   scheduler::KeepOutputsAtPresumedReads(&proven->profile);
   return proven;
 }

@@ -28,6 +28,7 @@
 
 #include "interposer/planning/duration_measurement.h"
 #include "interposer/planning/former_plan.h"
+#include "interposer/planning/known_effects.h"
 #include "interposer/planning/least_budget.h"
 #include "interposer/planning/plan_making.h"
 #include "interposer/planning/plan_source.h"
@@ -65,6 +66,7 @@ struct PipelineCounts {
       replans{};                           // plans that replaced others
   std::atomic<std::uint64_t> steps_ns{0};  // total of the followed iterations
   std::array<std::atomic<std::uint64_t>, protocol::kStepSeconds.size() + 1> steps_by_time{};
+  KnownEffects effects;
   std::atomic<const char*> not_planned_because{
       "nothing has been recorded: all that it wants fits"};  // null: it has a plan
 };

@@ -251,6 +251,9 @@ void PlannerThread::Job::IncludeIn(LearningFigures* all) {
   if (counts.planned_at_iteration == 0 || all->planned_at_iteration != 0) return;
   all->planned_at_iteration = counts.planned_at_iteration;
   all->predicted_iteration_ns = counts.predicted_iteration_ns;
+  const KnownEffects& effects = counts.effects;
+  all->effects = {effects.operations, effects.repeatable_operations, effects.documented,
+                  effects.measured, effects.unknown};
   all->lower_bound_ns = counts.lower_bound_ns;
   all->to_host_bytes_per_second = to_host_bytes_per_second_;
   all->to_device_bytes_per_second = to_device_bytes_per_second_;

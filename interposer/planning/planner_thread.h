@@ -40,6 +40,10 @@ struct LearningFigures {
   std::uint64_t lower_bound_ns = 0;
   std::uint64_t measured_iteration_ns = 0;
   std::uint64_t without_plan_iteration_ns = 0;
+  struct {
+    std::uint64_t operations = 0, repeatable_operations = 0;
+    std::uint64_t documented = 0, measured = 0, unknown = 0;
+  } effects;
   const char* not_planned_because = nullptr;  // of the last job without a plan
 };
 

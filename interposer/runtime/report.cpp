@@ -18,6 +18,7 @@
 #include "interposer/dnn/other_algorithms.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
+#include "interposer/execute/state/unrepeated_kernels.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/libraries.h"
 #include "interposer/planning/planner_thread.h"
@@ -104,6 +105,7 @@ constexpr Sum kSums[] = {
     {"insured_recomputes", &Counters::insured_recomputes},
     {"mismatched_recomputes", &Counters::mismatched_recomputes},
     {"fingerprinted_bytes", &Counters::fingerprinted_bytes},
+    {"fingerprint_ns", &Counters::fingerprint_ns},
     {"experiments", &Counters::experiments},
     {"held_inputs", &Counters::held_inputs},
     {"proved_operations", &Counters::proved_operations},
@@ -201,6 +203,18 @@ void AddOtherAlgorithms(Text* out) {
   out->Add("]");
 }
 
+void AddUnrepeatedKernels(Text* out) {
+  out->Add(",\n  \"unrepeated_kernels\": %zu,\n  \"unrepeated_kernels_of\": [",
+           UnrepeatedKernelCount());
+  for (size_t i = 0; const UnrepeatedKernel* const kernel = UnrepeatedKernelAt(i); ++i) {
+    out->Add("%s\n    {\"kernel\": ", i == 0 ? "" : ",");
+    AddQuoted(kernel->name, out);
+    out->Add(", \"because\": \"%s\"}",
+             kUnrepeatedBecauseNames[static_cast<size_t>(kernel->because)]);
+  }
+  out->Add("]");
+}
+
 void AddLearning(Text* out) {
   const LearningFigures all = PlannerThread::Instance().Read();
   out->Add(",\n  \"learning\": {\"recorded_events\": %" PRIu64 ", \"dropped_events\": %" PRIu64
@@ -220,6 +234,11 @@ void AddLearning(Text* out) {
            all.to_device_bytes_per_second);
   const char* const why = all.not_planned_because ? all.not_planned_because : "";
   AddQuoted(why, out);
+  out->Add(", \"operations\": %" PRIu64 ", \"repeatable_operations\": %" PRIu64
+           ", \"effects\": {\"documented\": %" PRIu64 ", \"measured\": %" PRIu64
+           ", \"unknown\": %" PRIu64 "}",
+           all.effects.operations, all.effects.repeatable_operations, all.effects.documented,
+           all.effects.measured, all.effects.unknown);
   out->Add("}");
 }
 
@@ -325,6 +344,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   AddPyTorch(all.sums, out);
   AddUnknownFunctions(out);
   AddOtherAlgorithms(out);
+  AddUnrepeatedKernels(out);
   AddCallSites(out);
   out->Add("\n}\n");
 }

@@ -57,8 +57,13 @@ void ContentChecks::GiveDone() {
 }
 
 bool ContentChecks::Take(CUstream stream, std::span<const Fingerprints::Piece> pieces) {
-  for (const Fingerprints::Piece& piece : pieces) counters_->fingerprinted_bytes += piece.bytes;
-  return prints_.Compute(stream, pieces);
+  std::size_t bytes = 0;
+  for (const Fingerprints::Piece& piece : pieces) bytes += piece.bytes;
+  counters_->fingerprinted_bytes += bytes;
+  clock_.Begin(stream, bytes);
+  const bool is_made = prints_.Compute(stream, pieces);
+  clock_.End(stream);
+  return is_made;
 }
 
 Use ContentChecks::Take(const Range& range, Slot to) {
@@ -132,6 +137,7 @@ void ContentChecks::EndComparisons(RecomputeRecord* record) {
 
 Chunks ContentChecks::TakeMemory(CUdeviceptr* base) {
   if (IsReady()) prints_.Release();
+  clock_.Release();
   *base = std::exchange(base_, 0);
   return std::move(chunks_);
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/residency/fingerprint_clock.h"
 #include "interposer/execute/residency/fingerprints.h"
 #include "interposer/execute/state/counters.h"
 #include "interposer/execute/state/range.h"
@@ -62,6 +63,7 @@ class ContentChecks {
   Fingerprint Read(Slot slot) const { return prints_.Read(slot); }
   bool Differs(Slot slot) const { return prints_.Differs(slot); }
   std::uint32_t Mismatches() const { return prints_.Mismatches(); }
+  std::uint64_t TimeNs() const { return clock_.TotalNs(); }  // of the device, an estimate
 
   size_t memory_bytes() const { return chunks_.empty() ? 0 : kGranuleBytes; }
   // With its memory, for the caller to give back.
@@ -74,6 +76,7 @@ class ContentChecks {
   Timeline* const timeline_;
   Counters* const counters_;
   Fingerprints prints_;
+  FingerprintClock clock_;
   bool was_tried_ = false;
   CUdeviceptr base_ = 0;
   Chunks chunks_;

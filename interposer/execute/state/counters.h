@@ -72,6 +72,7 @@ struct Counters {
   std::uint64_t insured_recomputes = 0;     // of these, those that a host copy replaced
   std::uint64_t mismatched_recomputes = 0;  // of these, those that made other bytes
   std::uint64_t fingerprinted_bytes = 0;
+  std::uint64_t fingerprint_ns = 0;  // of the device, an estimate
   std::uint64_t experiments = 0;
   std::uint64_t held_inputs = 0;  // freed by the program while a plan still needed them
   std::uint64_t proved_operations = 0;

@@ -70,6 +70,11 @@ class TrainersTest(unittest.TestCase):
                 self.assertEqual(run.output, bare.output)
                 self.assertEqual(run.report["other_algorithms"], 0)
                 self.assertGreater(run.report["workspace_dropped_bytes"], 0)
+        # cuDNN and cuBLAS document most of its operations.
+        learning = run.report["learning"]
+        self.assertGreater(learning["operations"], learning["repeatable_operations"])
+        self.assertGreater(learning["repeatable_operations"], 5)
+        self.assertGreater(learning["effects"]["documented"], learning["operations"])
 
     def test_report_names_operations_whose_first_choice_cannot_fit(self):
         run = self.ran(self.VGG, 900 * MIB)

@@ -4,6 +4,10 @@
 
 #include <unistd.h>
 
+#include <optional>
+#include <string_view>
+
+#include "interposer/execute/state/unrepeated_kernels.h"
 #include "interposer/ledger/visible_work.h"
 #include "tests/unit/interposer/effects_job.h"
 
@@ -262,9 +266,28 @@ TEST_F(EffectLearningTest, PlansDoNotCountOnRepetitionsOfVisibleWork) {
       testing::ExitedWithCode(0), "");
 }
 
+// As far as one launch in eight tells.
+TEST_F(EffectLearningTest, TheTimeOfFingerprintsIsMeasured) {
+  EXPECT_EQ(Count().fingerprint_ns, 0u);
+  Repeat("scale", 10, 2);
+  const Counters counters = Count();
+  const double bytes_per_ns = static_cast<double>(counters.fingerprinted_bytes) /
+                              static_cast<double>(counters.fingerprint_ns);
+  EXPECT_GT(bytes_per_ns, 100) << "an A100 reads 1555 bytes a nanosecond, and a launch takes 3000";
+  EXPECT_LT(bytes_per_ns, 1600);
+}
+
 struct Refutation {
   const char* kernel;
 };
+
+std::optional<UnrepeatedBecause> ReasonFor(std::string_view kernel) {
+  for (std::size_t i = 0; const UnrepeatedKernel* const one = UnrepeatedKernelAt(i); ++i) {
+    if (one->name == kernel) return one->because;
+  }
+  return std::nullopt;
+}
+
 class EffectLearningRefutesTest : public EffectsTest,
                                   public testing::WithParamInterface<Refutation> {};
 
@@ -272,6 +295,7 @@ TEST_P(EffectLearningRefutesTest, WhatARepetitionContradicts) {
   const std::uint64_t token = Repeat(GetParam().kernel, 3);
   EXPECT_FALSE(IsProved(token));
   EXPECT_EQ(Count().refuted_operations, 1u);
+  EXPECT_EQ(ReasonFor(GetParam().kernel), UnrepeatedBecause::kMadeOtherBytes);
   job_->proofs().DropEagerly();
   Launch(GetParam().kernel, {Allocated(), input_});
   EXPECT_EQ(Count().recompute_drops, 0u);
