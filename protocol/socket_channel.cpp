@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -88,6 +90,11 @@ ssize_t SocketChannel::ReceiveBytes(std::span<char> place, std::vector<base::Uni
     errno = error;
   }
   return size;
+}
+
+bool SocketChannel::IsRead() const {
+  int unread_bytes = 0;
+  return ioctl(socket_.get(), SIOCOUTQ, &unread_bytes) != 0 || unread_bytes == 0;
 }
 
 SocketChannel::~SocketChannel() {

@@ -30,6 +30,7 @@ class SocketChannel : public Channel {
   Sent Send(const Message& message, std::span<const int> files = {}) override;
   Received Receive() override;
   int file() const override { return socket_.get(); }
+  bool IsRead() const override;
   void End() override { shutdown(socket_.get(), SHUT_RDWR); }
 
  private:
