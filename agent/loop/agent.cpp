@@ -436,6 +436,10 @@ void Agent::Publish() {
 std::optional<JobIdentity> Agent::IdentityOf(const Peer& peer, pid_t leader_pid) {
   return processes_.IdentityOf(peer.pid(), peer.uid(), leader_pid);
 }
+std::unique_ptr<Peer> Agent::PeerOf(pid_t pid) { return SocketPeer::OfProcess(pid, processes_); }
+void Agent::WatchProcess(SessionId session, const Peer& peer) {
+  Watch(peer.file(), Token(About::kProcess, session));
+}
 std::string Agent::PageFor(const protocol::Ask& ask, const NodeReport& report) {
   return ask.question == protocol::Question::kConfig ? ShowConfig(node_->config())
                                                      : PageOf(ask, report);

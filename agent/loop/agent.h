@@ -59,6 +59,8 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   int64_t WaitMs() const;
 
   std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override;
+  std::unique_ptr<Peer> PeerOf(pid_t pid) override;
+  void WatchProcess(SessionId session, const Peer& peer) override;
   std::string PageFor(const protocol::Ask& ask, const NodeReport& report) override;
   void JobStarted(const JobReport& job) override;
   void JobEnded(const JobReport& job) override;
