@@ -36,6 +36,8 @@ class Channel {
   virtual Sent Send(const Message& message, std::span<const int> files = {}) = 0;
   virtual Received Receive() = 0;
   virtual int file() const = 0;
+  // The peer has received all that was sent.
+  virtual bool IsRead() const = 0;
   // Ends the connection for all processes that share it. Destruction closes only this process's
   // copy, and a forked child may have another.
   virtual void End() {}

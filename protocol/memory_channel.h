@@ -19,6 +19,7 @@ class MemoryChannel : public Channel {
   Sent Send(const Message& message, std::span<const int> files = {}) override;
   Received Receive() override;
   int file() const override { return -1; }
+  bool IsRead() const override { return outgoing_->mail.empty(); }
 
   Sent SendBytes(std::vector<uint8_t> bytes, std::span<const int> files = {});
   // As if the process was killed: messages it had sent still arrive.

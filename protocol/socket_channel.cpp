@@ -1,7 +1,12 @@
 #include "protocol/socket_channel.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+
+#include <utility>
 
 #include "base/unix_socket.h"
 
@@ -33,6 +38,9 @@ bool RemoveStaleSocket(std::string_view address, const char* path) {
   return !is_taken && unlink(path) == 0;
 }
 
+// A memfd, or a file of tmpfs. Its close does not block.
+bool IsMemory(int file) { return fcntl(file, F_GET_SEALS) >= 0; }
+
 Received Ended(Received::What what, Fault fault = Fault::kNone) {
   Received received;
   received.what = what;
@@ -53,13 +61,7 @@ Sent SocketChannel::Send(const Message& message, std::span<const int> files) {
 Received SocketChannel::Receive() {
   uint8_t bytes[kFrameBytes + 1];  // one more, to detect a datagram that is too long
   Received received;
-  ssize_t size;
-  // A peer that closes with unread messages resets the connection. The kernel reports that once,
-  // before the peer's last messages.
-  do {
-    size = base::ReceiveWithFiles(socket_.get(), base::PlaceOf(bytes), kMostFiles, &received.files,
-                                  MSG_DONTWAIT);
-  } while (size < 0 && errno == ECONNRESET);
+  const ssize_t size = ReceiveBytes(base::PlaceOf(bytes), &received.files);
   if (size < 0) return Ended(errno == EAGAIN ? Received::What::kNothing : Received::What::kClosed);
   if (size == 0) return Ended(Received::What::kClosed);
   Decoded decoded = Decode(bytes, static_cast<size_t>(size));
@@ -67,6 +69,38 @@ Received SocketChannel::Receive() {
   received.what = Received::What::kMessage;
   received.message = *decoded.message;
   return received;
+}
+
+// All files are received: the kernel would close those that do not fit, on this thread.
+ssize_t SocketChannel::ReceiveBytes(std::span<char> place, std::vector<base::UniqueFd>* files) {
+  const size_t most = strays_ != nullptr ? base::kMostPassedFiles : kMostFiles;
+  ssize_t size;
+  // A peer that closes with unread messages resets the connection. The kernel reports that once,
+  // before the peer's last messages.
+  do {
+    size = base::ReceiveWithFiles(socket_.get(), place, most, files, MSG_DONTWAIT);
+  } while (size < 0 && errno == ECONNRESET);
+  if (strays_ != nullptr) {
+    const int error = errno;
+    for (base::UniqueFd& file : *files) {
+      if (!IsMemory(file.get())) strays_->Take(std::move(file));
+    }
+    std::erase_if(*files, [](const base::UniqueFd& file) { return !file; });
+    if (files->size() > kMostFiles) files->resize(kMostFiles);
+    errno = error;
+  }
+  return size;
+}
+
+bool SocketChannel::IsRead() const {
+  int unread_bytes = 0;
+  return ioctl(socket_.get(), SIOCOUTQ, &unread_bytes) != 0 || unread_bytes == 0;
+}
+
+SocketChannel::~SocketChannel() {
+  if (strays_ == nullptr || !socket_) return;
+  End();
+  strays_->Take(std::move(socket_));
 }
 
 base::UniqueFd ListenOn(std::string_view address, unsigned mode) {

@@ -48,6 +48,11 @@ std::optional<ProcessTable::Process> ProcessTable::Look(pid_t pid) const {
   return fields && uids ? std::optional(process) : std::nullopt;
 }
 
+std::optional<uid_t> ProcessTable::UserOf(pid_t pid) const {
+  const std::optional<Process> process = Look(pid);
+  return process ? std::optional(process->uid) : std::nullopt;
+}
+
 ProcessTable::Process ProcessTable::LeaderOf(const Process& process, pid_t claimed) const {
   if (claimed <= 0 || claimed == process.own_pid) return process;
   std::optional<Process> ancestor = process;

@@ -34,6 +34,8 @@ class ProcessTable {
   // `leader_pid` is in the process's own pid namespace; 0: none.
   std::optional<JobIdentity> IdentityOf(pid_t pid, uid_t uid, pid_t leader_pid) const;
 
+  std::optional<uid_t> UserOf(pid_t pid) const;
+
  private:
   struct Process {
     pid_t pid = 0, parent = 0;

@@ -31,6 +31,15 @@ std::unique_ptr<SocketPeer> SocketPeer::Of(int socket) {
   return std::unique_ptr<SocketPeer>(new SocketPeer(who.pid, who.uid, std::move(process)));
 }
 
+// The pidfd comes first: if the process lives afterwards, what was read is its own.
+std::unique_ptr<SocketPeer> SocketPeer::OfProcess(pid_t pid, const ProcessTable& processes) {
+  base::UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const std::optional<uid_t> uid = processes.UserOf(pid);
+  if (!process || !uid) return nullptr;
+  std::unique_ptr<SocketPeer> peer(new SocketPeer(pid, *uid, std::move(process)));
+  return peer->IsAlive() ? std::move(peer) : nullptr;
+}
+
 bool SocketPeer::IsAlive() const {
   pollfd watched{process_.get(), POLLIN, 0};
   return poll(&watched, 1, 0) == 0;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "agent/identity/job_identity.h"
 #include "agent/identity/peer.h"
 #include "base/unique_fd.h"
 
@@ -12,6 +13,9 @@ class SocketPeer : public Peer {
  public:
   // Null: the process has ended, or the kernel gives no pidfd.
   static std::unique_ptr<SocketPeer> Of(int socket);
+
+  // Null: no such process lives.
+  static std::unique_ptr<SocketPeer> OfProcess(pid_t pid, const ProcessTable& processes);
 
   pid_t pid() const override { return pid_; }
   uid_t uid() const override { return uid_; }

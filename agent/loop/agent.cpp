@@ -37,7 +37,8 @@ namespace {
 constexpr int64_t kPublishNs = 1'000'000'000;
 constexpr int64_t kLongestWaitMs = 1000;
 constexpr int64_t kShortageNs = 60'000'000'000;  // between two warnings
-constexpr int kMostAccepted = 16;                // before the sessions get their turn
+constexpr int64_t kPauseNs = 100'000'000;
+constexpr int kMostAccepted = 16;  // before the sessions get their turn
 constexpr int kMostEvents = 256;
 
 enum class About : uint64_t {
@@ -200,6 +201,7 @@ int Agent::Run() {
   LogInfo("serving " + node_->config().socket + (http_ ? ", pages at " + PagesAddress() : ""));
   while (!stopping_) {
     Wait();
+    ResumeListening();
     node_->Settle(NowNs());
     LogDetachedSessions();
     shares_->KeepFiles();
@@ -222,7 +224,6 @@ std::string Agent::PagesAddress() const {
 
 bool Agent::Open() {
   poll_.Reset(epoll_create1(EPOLL_CLOEXEC));
-  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const sigset_t handled = HandledSignals();
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
@@ -276,7 +277,7 @@ void Agent::Watch(int file, uint64_t token) {
 
 int64_t Agent::WaitMs() const {
   const int64_t now_ns = NowNs();
-  int64_t until_ns = std::min(node_->NextWake(), next_publish_ns_);
+  int64_t until_ns = std::min({node_->NextWake(), next_publish_ns_, listens_from_ns_});
   if (service_.watchdog_interval_ns() > 0) until_ns = std::min(until_ns, next_ping_ns_);
   return std::clamp<int64_t>((until_ns - now_ns + 999'999) / 1'000'000, 0, kLongestWaitMs);
 }
@@ -308,18 +309,24 @@ void Agent::Handle(uint64_t token) {
 }
 
 void Agent::AcceptSome() {
+  if (!HasSpare()) return PauseListening();
   if (MemoryReserve::IsShort()) return RefuseConnections("memory");
   for (int i = 0; i < kMostAccepted; ++i) {
     base::UniqueFd socket = protocol::AcceptFrom(listener_.get());
     if (!socket && HasNoFiles()) return RefuseConnections("file descriptors");
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
-    if (peer == nullptr && HasNoFiles())
-      return RefuseConnections("file descriptors");  // its socket took the last one
-    if (peer == nullptr) continue;
+    if (peer == nullptr) {
+      const bool has_no_files = HasNoFiles();  // its socket took the last one
+      Take(std::move(socket));
+      if (has_no_files) return RefuseConnections("file descriptors");
+      continue;
+    }
     const int channel_file = socket.get(), process_file = peer->file();
-    const auto session = node_->Connected(
-        std::make_unique<protocol::SocketChannel>(std::move(socket)), std::move(peer), NowNs());
+    const auto session =
+        node_->Connected(std::make_unique<protocol::SocketChannel>(
+                             std::move(socket), static_cast<protocol::FileSink*>(this)),
+                         std::move(peer), NowNs());
     if (!session) continue;
     Watch(channel_file, Token(About::kChannel, *session));
     Watch(process_file, Token(About::kProcess, *session));
@@ -330,12 +337,37 @@ void Agent::AcceptSome() {
 // forever. Refused clients retry later.
 void Agent::RefuseConnections(const char* what) {
   spare_.Reset();
-  for (int i = 0; i < kMostAccepted && protocol::AcceptFrom(listener_.get()); ++i) {
+  for (int i = 0; i < kMostAccepted; ++i) {
+    base::UniqueFd refused = protocol::AcceptFrom(listener_.get());
+    if (!refused) break;
+    Take(std::move(refused));
   }
-  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  static_cast<void>(HasSpare());
   if (NowNs() < next_shortage_ns_) return;
   next_shortage_ns_ = NowNs() + kShortageNs;
   LogWarning(std::string("no ") + what + " left for new sessions: they are turned away");
+}
+
+bool Agent::HasSpare() {
+  if (!spare_) spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return static_cast<bool>(spare_);
+}
+
+// Until refused sockets are closed.
+void Agent::PauseListening() {
+  listens_from_ns_ = NowNs() + kPauseNs;
+  epoll_event event{};
+  event.data.u64 = Token(About::kListener);
+  epoll_ctl(poll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+}
+
+void Agent::ResumeListening() {
+  if (NowNs() < listens_from_ns_) return;
+  listens_from_ns_ = INT64_MAX;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = Token(About::kListener);
+  epoll_ctl(poll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
 }
 
 // Sessions go on; further demands wait.
@@ -404,6 +436,10 @@ void Agent::Publish() {
 std::optional<JobIdentity> Agent::IdentityOf(const Peer& peer, pid_t leader_pid) {
   return processes_.IdentityOf(peer.pid(), peer.uid(), leader_pid);
 }
+std::unique_ptr<Peer> Agent::PeerOf(pid_t pid) { return SocketPeer::OfProcess(pid, processes_); }
+void Agent::WatchProcess(SessionId session, const Peer& peer) {
+  Watch(peer.file(), Token(About::kProcess, session));
+}
 std::string Agent::PageFor(const protocol::Ask& ask, const NodeReport& report) {
   return ask.question == protocol::Question::kConfig ? ShowConfig(node_->config())
                                                      : PageOf(ask, report);
@@ -448,6 +484,11 @@ int64_t Agent::NowNs() const { return static_cast<int64_t>(base::MonotonicNs());
 
 bool Agent::Keep(const std::string& name, int file) { return service_.Keep(name, file); }
 bool Agent::Drop(const std::string& name) { return service_.Drop(name); }
+// Until it is closed, a session's socket would wake the loop.
+void Agent::Take(base::UniqueFd file) {
+  epoll_ctl(poll_.get(), EPOLL_CTL_DEL, file.get(), nullptr);
+  closer_.Take(std::move(file));
+}
 
 base::Status Agent::SetLogLevel(const std::string& level) {
   if (spillway::agent::SetLogLevel(level)) return base::Ok();

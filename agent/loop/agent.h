@@ -1,6 +1,6 @@
 // The daemon: one loop of sockets, signals and deadlines around a Node. Threads: the loop's own;
 // the HTTP server's, which only read the last published report; the slab maker's; the plan
-// service's.
+// service's; the file closer's.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,14 @@
 
 #include "agent/config/config_file.h"
 #include "agent/http/http_server.h"
+#include "agent/loop/file_closer.h"
 #include "agent/loop/held_records.h"
 #include "agent/node/node.h"
 #include "agent/planning/plan_service.h"
 #include "agent/service/supervisor.h"
 #include "agent/shares/node_shares.h"
 #include "base/unique_fd.h"
+#include "protocol/socket_channel.h"
 
 namespace spillway::agent {
 
@@ -25,7 +27,7 @@ struct AgentOptions {
   char* const* arguments = nullptr;  // for Reexecute
 };
 
-class Agent : private NodeServices, private FileKeeper {
+class Agent : private NodeServices, private FileKeeper, private protocol::FileSink {
  public:
   Agent(AgentOptions options, const Config& config);
   // Returns the exit code, and logs why it is not 0.
@@ -45,6 +47,9 @@ class Agent : private NodeServices, private FileKeeper {
   void Handle(uint64_t token);
   void AcceptSome();
   void RefuseConnections(const char* what);
+  bool HasSpare();
+  void PauseListening();
+  void ResumeListening();
   void CheckMemoryReserve();
   void Watch(int file, uint64_t token);
   void LogDetachedSessions();
@@ -54,6 +59,8 @@ class Agent : private NodeServices, private FileKeeper {
   int64_t WaitMs() const;
 
   std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override;
+  std::unique_ptr<Peer> PeerOf(pid_t pid) override;
+  void WatchProcess(SessionId session, const Peer& peer) override;
   std::string PageFor(const protocol::Ask& ask, const NodeReport& report) override;
   void JobStarted(const JobReport& job) override;
   void JobEnded(const JobReport& job) override;
@@ -67,6 +74,7 @@ class Agent : private NodeServices, private FileKeeper {
   int64_t NowNs() const override;
   bool Keep(const std::string& name, int file) override;
   bool Drop(const std::string& name) override;
+  void Take(base::UniqueFd file) override;
 
   const AgentOptions options_;
   Supervisor service_;
@@ -75,8 +83,10 @@ class Agent : private NodeServices, private FileKeeper {
   std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<PlanService> plan_service_;
   std::unique_ptr<HeldRecords> held_;
+  FileCloser closer_;
+  base::UniqueFd poll_;
   std::unique_ptr<Node> node_;  // null: the agent cannot listen
-  base::UniqueFd poll_, listener_, signals_;
+  base::UniqueFd listener_, signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool inherited_listener_ = false;
   bool reexecutes_ = false;
@@ -87,6 +97,7 @@ class Agent : private NodeServices, private FileKeeper {
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;
+  int64_t listens_from_ns_ = INT64_MAX;
   bool was_short_ = false;
   LatestReport latest_;
   UsedMemory used_memory_;

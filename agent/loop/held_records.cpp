@@ -134,10 +134,14 @@ void HeldRecords::Erase(const HolderOnDevice& holder) {
   places_.erase(known);
 }
 
+std::map<HolderOnDevice, Held> HeldRecords::NotReturned() const {
+  std::map<HolderOnDevice, Held> absent = before_;
+  std::erase_if(absent, [this](const auto& entry) { return noted_.count(entry.first) != 0; });
+  return absent;
+}
+
 void HeldRecords::ForgetBefore() {
-  for (const auto& [holder, held] : before_) {
-    if (noted_.count(holder) == 0) Erase(holder);
-  }
+  for (const auto& [holder, held] : NotReturned()) Erase(holder);
   noted_.clear();
   before_.clear();
   confirmed_.clear();

@@ -35,6 +35,7 @@ class HeldRecords final : public HeldRecord {
 
   Held Before(const HolderOnDevice& holder) const override;
   void Note(const HolderOnDevice& holder, const Held& budgeted) override;
+  std::map<HolderOnDevice, Held> NotReturned() const override;
   void ForgetBefore() override;
 
  private:

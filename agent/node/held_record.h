@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <compare>
+#include <map>
 #include <string>
 
 #include "agent/arbiter/arbiter.h"
@@ -26,7 +27,9 @@ class HeldRecord {
   virtual Held Before(const HolderOnDevice& holder) const = 0;
   // Called before the process receives the budget. Nothing budgeted: the entry is removed.
   virtual void Note(const HolderOnDevice& holder, const Held& budgeted) = 0;
-  // Removes processes of an earlier agent that did not return in time.
+  // Processes of an earlier agent without a Note yet.
+  virtual std::map<HolderOnDevice, Held> NotReturned() const = 0;
+  // Removes processes of an earlier agent without a Note yet.
   virtual void ForgetBefore() = 0;
 };
 

@@ -64,6 +64,15 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                .closer = &closer_,
                .services = services,
                .counters = &counters_}),
+      absent_({.facts = &facts_,
+               .table = &table_,
+               .users = &users_,
+               .arbiter = &arbiter_,
+               .terms = &terms_,
+               .record = &record_,
+               .slabs = &slabs_,
+               .jobs = &jobs_,
+               .services = services}),
       reporter_({.facts = &facts_,
                  .table = &table_,
                  .arbiter = &arbiter_,
@@ -180,7 +189,7 @@ void Node::NoteReload(bool succeeded) {
 
 void Node::Settle(int64_t now_ns) {
   settled_ns_ = now_ns;
-  if (resume_.Pass(now_ns)) EndReturn();
+  if (resume_.Pass(now_ns)) EndReturn(now_ns);
   for (const UnusedClaims::Change& change : claims_.End(table_, now_ns))
     arbiter_.Use(change.process, change.demand);
   Deliver(arbiter_.Decide(now_ns), now_ns);
@@ -191,7 +200,8 @@ void Node::Settle(int64_t now_ns) {
   plans_.SendReplies();
 }
 
-void Node::EndReturn() {
+void Node::EndReturn(int64_t now_ns) {
+  absent_.Keep(now_ns);
   terms_.EndReturn();
   arbiter_.SetFrozen(false);
   slabs_.ForgetUnclaimed();

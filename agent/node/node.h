@@ -13,6 +13,7 @@
 
 #include "agent/node/messages/job_messages.h"
 #include "agent/node/messages/operators.h"
+#include "agent/node/sessions/absent_processes.h"
 #include "agent/node/sessions/session_opener.h"
 
 namespace spillway::agent {
@@ -54,7 +55,7 @@ class Node {
  private:
   std::optional<Refusal> Take(Session& session, protocol::Received& received, int64_t now_ns);
   void SetDevices();
-  void EndReturn();
+  void EndReturn(int64_t now_ns);
   void Deliver(const Decisions& decisions, int64_t now_ns);
 
   NodeServices* const services_;
@@ -81,6 +82,7 @@ class Node {
   JobLife jobs_;
   SessionCloser closer_;
   SessionOpener opener_;
+  AbsentProcesses absent_;
 
   NodeReporter reporter_;
   DeviceRegistrar registrar_;

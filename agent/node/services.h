@@ -1,6 +1,7 @@
 // The node's needs of the outside world; tests have fakes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,10 @@ class NodeServices {
   virtual ~NodeServices() = default;
   virtual std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) = 0;
   virtual std::string PageFor(const protocol::Ask& ask, const NodeReport& report) = 0;
+  // Null: no such process lives.
+  virtual std::unique_ptr<Peer> PeerOf(pid_t /*pid*/) { return nullptr; }
+  // Node::PeerEnded follows the process's end, until the session's.
+  virtual void WatchProcess(SessionId /*session*/, const Peer& /*peer*/) {}
   // With a job's first process, and after its last has ended.
   virtual void JobStarted(const JobReport& job) = 0;
   virtual void JobEnded(const JobReport& job) = 0;

@@ -66,7 +66,7 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   int64_t next_ns = now_ns + interval_ns_;
   for (Device& device : devices_) {
     if (state_ != State::kServed) return try_again_ns_;
-    if (!device.registered) Register(device, now_ns);
+    if (MayRegister(device)) Register(device, now_ns);
     ReleaseGrowthAfterTimeout(device, now_ns);
     Confirm(device, now_ns);
     Report(device, now_ns);
@@ -154,7 +154,7 @@ void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   try_again_ns_ = now_ns + again_after_ns;
   if (!lost_first_ns_) lost_first_ns_ = now_ns;
   for (Device& device : devices_) {
-    device.registered = device.is_held_back = device.is_admitted = false;
+    device.registered = device.is_answered = device.is_held_back = device.is_admitted = false;
     device.asked_slab_bytes = 0;
   }
 }
@@ -210,14 +210,43 @@ void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
 
 // A running agent puts off clients if too many connect at once: after a restart, or after a stop.
 void LeaseClient::Handle(const protocol::Error& error, int64_t now_ns) {
-  const bool comes_back = error.code == protocol::ErrorCode::kAgentStops;
+  const bool comes_back =
+      error.code == protocol::ErrorCode::kAgentStops ||
+      (error.code == protocol::ErrorCode::kUnknownDevice && FindsUnknownDevice());
   const bool is_put_off = state_ == State::kGreeting && error.code == protocol::ErrorCode::kTooFast;
   Lose(now_ns, is_put_off ? kPutOffPauseNs : comes_back ? kFirstPauseNs : kRefusedPauseNs);
   if (is_put_off) lost_first_ns_ = now_ns;
   is_put_off_ = is_put_off;
 }
 
+// True: the next session can do better at once.
+bool LeaseClient::FindsUnknownDevice() {
+  std::vector<Device*> unanswered;
+  for (Device& device : devices_) {
+    if (IsUnanswered(device)) unanswered.push_back(&device);
+  }
+  if (unanswered.size() != 1) return !unanswered.empty() && !std::exchange(registers_singly_, true);
+  unanswered.front()->unknown_to = agent_instance_;
+  const bool is_another_left =
+      std::any_of(devices_.begin(), devices_.end(),
+                  [this](const Device& one) { return one.unknown_to != agent_instance_; });
+  // Its configuration may change, so it is asked for all of them again.
+  if (!is_another_left) {
+    for (Device& device : devices_) device.unknown_to.reset();
+  }
+  return is_another_left;
+}
+
+bool LeaseClient::MayRegister(const Device& device) const {
+  if (device.registered || device.unknown_to == agent_instance_) return false;
+  return !registers_singly_ || device.has_grant ||
+         std::none_of(devices_.begin(), devices_.end(),
+                      [](const Device& one) { return IsUnanswered(one); });
+}
+
 void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {
+  if (std::exchange(agent_instance_, welcome.agent_instance) != welcome.agent_instance)
+    registers_singly_ = false;
   state_ = State::kServed;
   pause_ns_ = 0;
   interval_ns_ = welcome.usage_interval_ms * kMillisecond;
@@ -275,7 +304,7 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   Device* const device = Find(grant.device);
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
-  device->has_grant = device->must_follow = true;
+  device->has_grant = device->must_follow = device->is_answered = true;
   device->is_held_back = false;
   device->waits = grant.budget_bytes == 0;
   if (!device->has_workspace_limit) Note(protocol::WorkspaceGrant{device->number});
@@ -292,6 +321,7 @@ void LeaseClient::Note(const protocol::WorkspaceGrant& limit) {
 
 void LeaseClient::Note(const protocol::Admission& admission) {
   if (Device* const device = Find(admission.device)) {
+    device->is_answered = true;
     device->is_admitted = admission.state == protocol::AdmissionState::kAdmitted;
     device->waits = admission.state != protocol::AdmissionState::kRejected && !device->has_grant;
     device->is_held_back = device->is_held_back && device->is_admitted;

@@ -16,7 +16,10 @@
 //     or refuses connections because there are too many at once (next try after 1 s). An agent may
 //     be silent for hours towards waiting jobs. After 15 s of silence the client greets it on a
 //     second connection. Without an answer there within 5 s the agent counts as gone.
-//  5. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
+//  5. A device that the agent does not know is registered no more with this agent, so that the
+//     session of the others lasts. The agent's refusal names none: where several could be meant,
+//     the next session registers one at a time.
+//  6. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
 //     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse) are not sent to an older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
@@ -121,6 +124,8 @@ class LeaseClient {
     protocol::DeviceUuid uuid = {};
     int64_t memory_bytes = 0;
     bool registered = false;
+    bool is_answered = false;            // in this session
+    std::optional<uint64_t> unknown_to;  // the agent that does not know it
     bool has_grant = false;
     bool must_follow = false;
     bool has_workspace_limit = false;  // of this session
@@ -155,6 +160,8 @@ class LeaseClient {
   void Handle(protocol::Received& received, int64_t now_ns);
   void Handle(const protocol::Error& error, int64_t now_ns);
   void Begin(const protocol::Welcome& welcome, int64_t now_ns);
+  bool MayRegister(const Device& device) const;
+  bool FindsUnknownDevice();
   void ReportHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
   void ReturnUnreceived(uint32_t number, const protocol::SlabNames& slabs, int64_t now_ns);
@@ -179,6 +186,9 @@ class LeaseClient {
   void ReportParts(Device& device, DeviceUse& use, int64_t now_ns);
   void ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns);
   Device* Find(uint32_t number);
+  static bool IsUnanswered(const Device& device) {
+    return device.registered && !device.is_answered && !device.has_grant;
+  }
 
   const Settings settings_;
   LeaseConnector& connector_;
@@ -194,6 +204,8 @@ class LeaseClient {
   int64_t last_heard_ns_ = 0;   // last sign of the agent
   std::optional<Check> check_;  // probes a silent agent
   int64_t interval_ns_ = 0;
+  uint64_t agent_instance_ = 0;
+  bool registers_singly_ = false;
   std::vector<protocol::SlabName> to_return_;
 };
 

@@ -4,8 +4,11 @@
 // Invariants
 //  1. A job is idle only if its device was asked after its last activity, and has answered.
 //  2. Any activity makes it active at once.
+//  3. Memory that is lent for less than kShortNs is not worth its moves. After so short an idleness
+//     the job is given twice the time, up to kLongestAfterNs, until a longer one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace spillway::interposer {
@@ -13,34 +16,48 @@ namespace spillway::interposer {
 class Idleness {
  public:
   static constexpr std::uint64_t kAfterNs = 1'000'000'000;
+  static constexpr std::uint64_t kLongestAfterNs = 4 * kAfterNs;
+  static constexpr std::uint64_t kShortNs = 3 * kAfterNs;
 
   void Begin(std::uint64_t now_ns) {
-    busy_ns_ = now_ns;
-    device_ = Device::kUnknown;
+    after_ns_ = kAfterNs;
+    Wake(now_ns);
   }
   // `operations`: how many the job has begun. `in_call`: it waits in a call.
   void NoteActivity(std::uint64_t operations, bool in_call, std::uint64_t now_ns) {
-    if (operations != operations_ || in_call) Begin(now_ns);
+    if (operations != operations_ || in_call) {
+      if (device_ == Device::kIdle)
+        after_ns_ =
+            now_ns - idle_ns_ < kShortNs ? std::min(2 * after_ns_, kLongestAfterNs) : kAfterNs;
+      Wake(now_ns);
+    }
     operations_ = operations;
   }
   bool IsActive() const { return device_ != Device::kIdle; }
 
   bool ShouldAsk(std::uint64_t now_ns) const {
-    return device_ == Device::kUnknown && now_ns - busy_ns_ >= kAfterNs;
+    return device_ == Device::kUnknown && now_ns - busy_ns_ >= after_ns_;
   }
   void Asks() { device_ = Device::kAsked; }
   // The answer is void if the job was active meanwhile.
   void Answered(bool device_has_work, std::uint64_t now_ns) {
     if (device_ != Device::kAsked) return;
-    if (device_has_work) return Begin(now_ns);
+    if (device_has_work) return Wake(now_ns);
     device_ = Device::kIdle;
+    idle_ns_ = now_ns;
   }
 
  private:
   enum class Device : std::uint8_t { kUnknown, kAsked, kIdle };
 
+  void Wake(std::uint64_t now_ns) {
+    busy_ns_ = now_ns;
+    device_ = Device::kUnknown;
+  }
+
   std::uint64_t operations_ = 0;
-  std::uint64_t busy_ns_ = 0;
+  std::uint64_t busy_ns_ = 0, idle_ns_ = 0;
+  std::uint64_t after_ns_ = kAfterNs;
   Device device_ = Device::kUnknown;
 };
 

@@ -33,6 +33,10 @@ void BudgetRecord::Note(const TenantProcess& process) {
   }
 }
 
+std::map<HolderOnDevice, Held> BudgetRecord::NotReturned() const {
+  return record_ == nullptr ? std::map<HolderOnDevice, Held>() : record_->NotReturned();
+}
+
 void BudgetRecord::EndReturn() {
   if (record_ != nullptr) record_->ForgetBefore();
 }

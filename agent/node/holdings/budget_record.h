@@ -4,6 +4,8 @@
 // Invariants
 //  1. While processes of an earlier agent return, they are believed as far as recorded, even above
 //     their limits: limits change, held memory stays. Later, none is believed.
+//     A recorded process that lives and has not returned by then keeps its budgets
+//     (sessions/absent_processes.h).
 //  2. No report takes memory from others: what is believed fits the device and the host.
 #pragma once
 
@@ -24,6 +26,7 @@ class BudgetRecord {
   void Note(const Session& session, DeviceId device);
   // A decision about it, before it is sent.
   void Note(const TenantProcess& process);
+  std::map<HolderOnDevice, Held> NotReturned() const;
   void EndReturn();
 
  private:

@@ -38,7 +38,7 @@ bool Operators::MayChange(uid_t uid) const {
          operators.end();
 }
 
-std::optional<Refusal> Operators::Take(const Session& session, const protocol::Message& message,
+std::optional<Refusal> Operators::Take(Session& session, const protocol::Message& message,
                                        int64_t now_ns) {
   const std::string method = MethodOf(message);
   if (method.empty())
@@ -47,6 +47,9 @@ std::optional<Refusal> Operators::Take(const Session& session, const protocol::M
   const int64_t per_second = parts_.facts->config.limits.messages_per_second;
   if (!parts_.users->TakeQuestion(session.uid(), now_ns, per_second))
     return Refusal{ErrorCode::kTooFast, "too many questions per second of this user"};
+  if (session.channel->IsRead()) session.unread_answers = 0;
+  if (session.unread_answers++ >= kMostUnread)
+    return Refusal{ErrorCode::kTooFast, "too many answers are unread"};
   const int64_t began_ns = parts_.services->NowNs();
   const Outcome outcome = Answer(session, message, now_ns);
   parts_.counters->api_requests[{method, NameOf(outcome)}].Add(parts_.services->NowNs() - began_ns);

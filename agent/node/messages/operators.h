@@ -4,7 +4,9 @@
 // Invariants
 //  1. Each request has one answer. Requests that change something, and refused ones, are logged.
 //  2. Only root, the agent's user and the configured operators may change something.
-//  3. A change that the next agent will not know is done, and the answer says so.
+//  3. An operator that leaves kMostUnread answers unread gets no more: their files would take the
+//     agent's memory, and the user's part of all files in flight.
+//  4. A change that the next agent will not know is done, and the answer says so.
 #pragma once
 
 #include <optional>
@@ -28,10 +30,11 @@ class Operators {
     NodeServices* services;
     NodeCounters* counters;
   };
+  static constexpr size_t kMostUnread = 16;
+
   explicit Operators(const Parts& parts) : parts_(parts) {}
 
-  std::optional<Refusal> Take(const Session& session, const protocol::Message& message,
-                              int64_t now_ns);
+  std::optional<Refusal> Take(Session& session, const protocol::Message& message, int64_t now_ns);
 
  private:
   bool MayChange(uid_t uid) const;

@@ -59,6 +59,7 @@ struct Session {
   Rate messages;
   std::map<uint32_t, Registration> registrations;  // by the client's device number
   std::vector<protocol::Admission> unsent_admissions;
+  size_t unread_answers = 0;  // at most so many; an operator's
   int64_t since_ns = 0;
   uint16_t version = 1;
   bool is_leaving = false;

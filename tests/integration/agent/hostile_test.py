@@ -13,6 +13,7 @@ import resource
 import signal
 import socket
 import struct
+import subprocess
 import time
 
 import agent_test
@@ -266,6 +267,59 @@ class HostileTest(agent_test.AgentFixture):
             time.sleep(0.02)
         served.ask(1)
         served.hear(SLABS)
+
+    def lingering(self):
+        """A socket whose last close waits 1000 s: its peer reads nothing."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        client = socket.create_connection(listener.getsockname())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 1000))
+        client.setblocking(False)
+        try:
+            while True:
+                client.send(bytes(1 << 16))
+        except BlockingIOError:
+            return client
+
+    def test_files_whose_close_blocks_delay_only_their_own_closing(self):
+        """Regression: the agent's loop closed them, and served nobody until a lingering socket had ended."""
+        self.start()
+        served = Sharer(self.path).begin()
+        usage, garbage = frame(USAGE, struct.pack("<IBB", 0, 1, 3)), b"x"
+
+        def send(to, data, sent, copies=1):
+            to.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [sent.fileno()] * copies))])
+            sent.close()
+
+        def in_a_message():
+            send(served.socket, usage, self.lingering())
+
+        def among_too_many():
+            send(served.socket, usage, self.lingering(), 200)
+
+        def in_a_message_with_a_fault():
+            send(Sharer(self.path).socket, garbage, self.lingering())
+
+        def in_a_message_that_is_never_read():
+            stranger = Sharer(self.path)
+            stranger.socket.send(garbage)
+            send(stranger.socket, usage, self.lingering())
+
+        def in_another_socket():
+            inner, outer = socket.socketpair()
+            send(inner, garbage, self.lingering())
+            inner.close()
+            send(served.socket, usage, outer)
+
+        for way in (in_a_message, among_too_many, in_a_message_with_a_fault, in_a_message_that_is_never_read, in_another_socket):
+            self.agent.send_signal(signal.SIGSTOP)  # the last copy is the agent's
+            way()
+            self.agent.send_signal(signal.SIGCONT)
+            try:
+                subprocess.run([agent_test.BUILD / "bin/spillway", "status", "--socket", self.path], check=True, timeout=5, capture_output=True)
+            except subprocess.SubprocessError:
+                self.agent.kill()
+                self.fail(f"the agent serves nobody: {way.__name__}")
 
     def test_garbage_in_newer_messages_ends_only_its_own_session(self):
         self.start()

@@ -77,6 +77,27 @@ class StateTest(agent_test.AgentFixture):
         tenancy = self.status()["jobs"][0]["devices"][0]
         self.assertEqual((tenancy["limit_bytes"], tenancy["weight"], tenancy["budget_bytes"]), (6 * GIB, 3, 6 * GIB))
 
+    def test_a_process_that_has_not_returned_keeps_its_budget(self):
+        """Regression: the memory of a process that returned too late was budgeted a second time."""
+        self.start()
+        session, job, budget, _ = self.begin()
+        session.socket.close()
+
+        self.restart()
+        self.assertGreaterEqual(agent_test.wait_for(self.budgeted, lambda now: now >= budget), budget)
+        self.assertEqual([one["job"] for one in self.status()["jobs"]], [job])
+        other = agent_test.Job(self.path, 12 * GIB)
+        self.addCleanup(other.kill)
+        self.assertLessEqual(other.granted, 16 * GIB - budget)
+
+        again = Session(self.path)
+        self.addCleanup(again.socket.close)
+        again.hello()
+        again.register(12 * GIB, held=budget)
+        again.next(agent_test.ADMISSION)
+        self.assertGreaterEqual(again.grant()[1], 8 * GIB)
+        self.assertLessEqual(self.budgeted(), 16 * GIB)
+
     def forgets(self, job):
         """Whether a manager of jobs gets its totals: the agent expected it."""
         return self.manager(31, job.encode().ljust(96, b"\0")) == JOB_TOTALS
@@ -113,12 +134,14 @@ class StateTest(agent_test.AgentFixture):
 
     def test_a_drained_node_stays_drained_and_absent_jobs_are_forgotten(self):
         self.start()
-        session, job, _, _ = self.begin()
+        ended = agent_test.Job(self.path, 12 * GIB)
+        self.addCleanup(ended.kill)
+        job = self.status()["jobs"][0]["job"]
         self.spillway("budget", "set", job, "6GiB")
         self.spillway("drain")
         self.await_kept("draining")
         self.stop(signal.SIGKILL)
-        session.socket.close()
+        ended.kill()
 
         self.restart()
 

@@ -130,8 +130,8 @@ class World {
     sessions_.clear();
     attackers_.clear();
     shares_.Restart(random_.Below(4) != 0);
-    // The next agent does not know processes that were stopped for longer than it waits
-    // (documented).
+    // Without a record the next agent does not know processes that were stopped for longer than it
+    // waits.
     for (auto& process : processes_) process->stopped = false;
   }
 

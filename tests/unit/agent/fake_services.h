@@ -45,6 +45,16 @@ class FakeServices : public NodeServices {
   base::Status Reload() override { return base::Error{"the file has an error"}; }
   base::Status SetLogLevel(const std::string&) override { return base::Ok(); }
 
+  std::unique_ptr<Peer> PeerOf(pid_t pid) override {
+    const auto known = processes.find(pid);
+    return known != processes.end() && known->second->alive
+               ? std::make_unique<FakePeer>(known->second)
+               : nullptr;
+  }
+  void WatchProcess(SessionId session, const Peer&) override { watched.push_back(session); }
+
+  std::map<pid_t, std::shared_ptr<FakeProcess>> processes;  // that PeerOf finds
+  std::vector<SessionId> watched;
   std::map<pid_t, JobIdentity> identities;  // for processes that are not simply local
   std::vector<std::string> started, ended, warnings;
 };

@@ -373,6 +373,11 @@ class Record : public HeldRecord {
   void Note(const HolderOnDevice& holder, const Held& budgeted) override {
     noted[holder] = budgeted;
   }
+  std::map<HolderOnDevice, Held> NotReturned() const override {
+    std::map<HolderOnDevice, Held> absent = before;
+    std::erase_if(absent, [this](const auto& entry) { return noted.count(entry.first) != 0; });
+    return absent;
+  }
   void ForgetBefore() override { before.clear(); }
   std::map<HolderOnDevice, Held> before, noted;
 };
@@ -425,6 +430,54 @@ TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
   EXPECT_EQ(liar->Next<protocol::Admission>().state, protocol::AdmissionState::kQueued);
   EXPECT_TRUE(liar->ReceivesNothing());
   EXPECT_EQ(BudgetedBytes(), 16 * kGiB);
+}
+
+// Regression: a process that was stopped while the agent restarted lost its budget. Its memory was
+// budgeted a second time until it ran again.
+TEST_F(NodeRecordTest, AbsentProcessKeepsItsBudgetUntilItReturnsOrEnds) {
+  // Given that of three processes with budgets one lives and is stopped, one has ended, and the pid
+  // of one is now another job's
+  auto anna = NewProcess(), bert = NewProcess(), carl = NewProcess();
+  record_.before = {{Holder(anna->pid), {8 * kGiB, kGiB}},
+                    {Holder(bert->pid), {4 * kGiB, 0}},
+                    {{"local-99", carl->pid, kFirstDevice}, {4 * kGiB, 0}}};
+  bert->alive = false;
+  services_.processes = {{anna->pid, anna}, {bert->pid, bert}, {carl->pid, carl}};
+  services_.identities[carl->pid] = {"local-7", "local-7", JobSource::kLocal, "", "train"};
+  Start(3000);
+  auto neighbour = Job(16);
+
+  // When the time for returning is over, then the neighbour gets the rest
+  EndOfResuming();
+  neighbour->ObeyAll();
+  EndOfResuming();
+  EXPECT_EQ(BudgetedBytes(), 16 * kGiB);
+  EXPECT_EQ(services_.watched.size(), 1u);
+  EXPECT_EQ(record_.noted[Holder(anna->pid)].memory_bytes, 8 * kGiB);
+
+  // And the process that returns has its memory once
+  auto again = Connect(anna);
+  again->Say(protocol::Hello{});
+  again->Next<protocol::Welcome>();
+  again->Say(Wanting(8, 8 * kGiB));
+  Settle();
+  EXPECT_EQ(BudgetedBytes(), 16 * kGiB);
+  EXPECT_EQ(node_->session_count(), 2u);
+}
+
+TEST_F(NodeRecordTest, AbsentProcessThatEndsGivesItsBudgetUp) {
+  auto anna = NewProcess();
+  record_.before = {{Holder(anna->pid), {8 * kGiB, kGiB}}};
+  services_.processes = {{anna->pid, anna}};
+  Start(3000);
+  EndOfResuming();
+  ASSERT_EQ(services_.watched.size(), 1u);
+
+  anna->alive = false;
+  node_->PeerEnded(services_.watched[0], now_ns_);
+
+  EXPECT_EQ(BudgetedBytes(), 0);
+  EXPECT_EQ(record_.noted[Holder(anna->pid)].memory_bytes, 0);
 }
 
 TEST_F(NodeRecordTest, BudgetIsRecordedBeforeItIsSentAndErasedWithItsProcess) {

@@ -331,6 +331,23 @@ TEST_F(NodeTest, OnlyOperatorsMayChangeSettingsAndAllUsersMayRead) {
   EXPECT_EQ(protocol::ReadSealed(user->files.at(0).get(), document.size_bytes), "1 jobs");
 }
 
+// Regression: hundreds of unread pages lay in each such connection. They took the agent's memory,
+// and an agent without privileges could pass no more files to anybody.
+TEST_F(NodeTest, OperatorThatReadsNoAnswersIsClosed) {
+  Start();
+  auto reader = Operator(), deaf = Operator();
+
+  for (size_t i = 0; i <= Operators::kMostUnread; ++i) {
+    deaf->Say(protocol::Ask{});
+    reader->Say(protocol::Ask{});
+    reader->Next<protocol::Document>();
+  }
+
+  for (size_t i = 0; i < Operators::kMostUnread; ++i) deaf->Next<protocol::Document>();
+  EXPECT_EQ(deaf->Next<protocol::Error>().code, ErrorCode::kTooFast);
+  EXPECT_TRUE(deaf->IsClosed());
+}
+
 TEST_F(NodeTest, RefusedReloadGivesTheReason) {
   Start();
   auto op = Operator();

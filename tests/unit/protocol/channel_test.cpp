@@ -47,6 +47,14 @@ TEST_P(ChannelTest, DeliversInOrder) {
   EXPECT_EQ(ends_.far->Receive().what, What::kNothing);
 }
 
+TEST_P(ChannelTest, SenderKnowsWhetherAllIsRead) {
+  EXPECT_TRUE(ends_.near->IsRead());
+  ends_.near->Send(Obeyed{0, 1, 10, 0});
+  EXPECT_FALSE(ends_.near->IsRead());
+  ends_.far->Receive();
+  EXPECT_TRUE(ends_.near->IsRead());
+}
+
 TEST_P(ChannelTest, MessagesSentBeforeTheEndArrive) {
   ends_.near->Send(Goodbye{3});
   ends_.near.reset();

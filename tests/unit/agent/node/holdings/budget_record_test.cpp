@@ -14,6 +14,7 @@ class MapRecord : public HeldRecord {
   void Note(const HolderOnDevice& holder, const Held& budgeted) override {
     noted[holder] = budgeted.memory_bytes;
   }
+  std::map<HolderOnDevice, Held> NotReturned() const override { return {}; }
   void ForgetBefore() override { before.clear(); }
 
   std::map<HolderOnDevice, Held> before;
