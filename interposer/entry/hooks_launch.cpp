@@ -39,11 +39,12 @@ void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** 
   if (interposer::TraceIsOn()) add.SetTraceName(ReadableName(function, facts.name));
   if (launch && facts.is_kept && parameters && !extra) {
     launch->emplace(
-        LaunchCall{function, *dimensions, parameters, facts.parameters->size_bytes, config});
+        LaunchCall{function, *dimensions, parameters, facts.parameters->size_bytes, config, {}});
     add.SetLaunch(&**launch, MayRunAgain());
   }
   if (parameters) {
-    ScanParameters(*facts.parameters, parameters, {dimensions->grid_x, dimensions->grid_y}, add);
+    ScanParameters(*facts.parameters, parameters, {dimensions->grid_x, dimensions->grid_y}, add,
+                   launch && *launch ? &(*launch)->unread : nullptr);
   } else if (extra) {
     ScanExtra(*facts.parameters, extra, add);
   }

@@ -25,7 +25,7 @@ struct KernelParameters {
   std::vector<std::uint32_t> words;         // the indices of those of one word
   std::vector<std::uint32_t> others;        // the indices of all others
   TensorLists lists;                        // what the first one is, by the kernel's name
-  ByValue by_value = ByValue::kNone;        // likewise (pytorch_structs.h)
+  KnownStruct by_value;                     // likewise (pytorch_structs.h)
 
   void Add(std::uint32_t bytes, std::uint32_t offset) {
     (bytes == sizeof(CUdeviceptr) ? words : others)

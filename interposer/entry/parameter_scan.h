@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "interposer/entry/kernel_parameters.h"
+#include "interposer/execute/state/launch_call.h"
 #include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/tensor_maps.h"
 
@@ -47,24 +48,51 @@ struct Grid {
   unsigned x, y;
 };
 
+// What the launch itself says of the struct. (ReadStruct)
+inline std::uint32_t CountFor(const KernelParameters& layout, void** parameters, Grid grid) {
+  std::uint32_t elements = 0;
+  if (layout.by_value.kind != ByValue::kElementwise) return grid.y;
+  if (layout.size_bytes[0] == sizeof elements)
+    std::memcpy(&elements, parameters[0], sizeof elements);
+  return elements;
+}
+
+template <class Add>
+void ScanAround(const Parts& parts, const char* data, size_t size_bytes, Add& add) {
+  size_t at = 0;
+  for (const Part& part : parts) {
+    if (part.kind == Part::Kind::kHostPointer) continue;
+    ScanWords(data + at, part.offset - at, add);
+    at = part.offset + part.bytes;
+  }
+  ScanWords(data + at, size_bytes - at, add);
+}
+
 // Whether the parameter is a known struct, and all of its addresses that count were added.
 template <class Add>
-bool ScanKnown(const KernelParameters& layout, std::uint32_t i, const void* data, Grid grid,
-               Add& add) {
+bool ScanKnown(const KernelParameters& layout, std::uint32_t i, void** parameters, Grid grid,
+               Add& add, interposer::UnreadParts* unread) {
   const std::uint32_t size_bytes = layout.size_bytes[i];
   if (i == 0 && layout.lists.kind != TensorLists::Kind::kNone)
-    return ScanTensorLists(layout.lists, data, size_bytes, grid.x, add);
-  if (layout.by_value == ByValue::kNone || i != ParameterOf(layout.by_value)) return false;
-  const auto used = ReadStruct(layout.by_value, data, size_bytes, grid.y);
-  if (!used) return false;
-  ScanWords(data, used->head_bytes, add);
-  for (const CUdeviceptr address : used->addresses) add(address);
+    return ScanTensorLists(layout.lists, parameters[i], size_bytes, grid.x, add);
+  const ByValue kind = layout.by_value.kind;
+  if (kind == ByValue::kNone || i != ParameterOf(kind)) return false;
+  const auto parts =
+      ReadStruct(layout.by_value, parameters[i], size_bytes, CountFor(layout, parameters, grid));
+  if (!parts) return false;
+  ScanAround(*parts, static_cast<const char*>(parameters[i]), size_bytes, add);
+  for (const Part& part : *parts) {
+    if (unread && part.kind != Part::Kind::kNumbers)
+      unread->push_back({i, part.offset, part.bytes, part.kind == Part::Kind::kHostPointer});
+  }
   return true;
 }
 
-// Most parameters are one word: these come first, in the tightest loop.
+// Most parameters are one word: these come first, in the tightest loop. `unread`, if given, gets
+// what the kernel does not read.
 template <class Add>
-void ScanParameters(const KernelParameters& layout, void** parameters, Grid grid, Add& add) {
+void ScanParameters(const KernelParameters& layout, void** parameters, Grid grid, Add& add,
+                    interposer::UnreadParts* unread = nullptr) {
   for (const std::uint32_t i : layout.words) {
     CUdeviceptr word;
     std::memcpy(&word, parameters[i], sizeof word);
@@ -73,7 +101,7 @@ void ScanParameters(const KernelParameters& layout, void** parameters, Grid grid
   const auto is_half = [&](std::uint32_t i) { return layout.size_bytes[i] == kHalfBytes; };
   for (const std::uint32_t i : layout.others) {
     const std::uint32_t bytes = layout.size_bytes[i];
-    if (ScanKnown(layout, i, parameters[i], grid, add)) continue;
+    if (ScanKnown(layout, i, parameters, grid, add, unread)) continue;
     if (bytes > sizeof(CUdeviceptr)) ScanWords(parameters[i], bytes, add);
     if (i > 0 && is_half(i) && is_half(i - 1) && interposer::ordering_rules::kHalvesAreJoined)
       AddHalves(parameters[i - 1], parameters[i], add);

@@ -22,24 +22,45 @@ std::uint64_t TokenOf(const CallShape& shape, std::uint32_t stream_number,
   return scheduler::TokenOf(scheduler::JobEvent::Operation(whole, {}));
 }
 
-// An address counts by which allocation it leads to, and where.
-std::uint64_t MixWord(std::uint64_t mixed, CUdeviceptr word, const NamedMemory& memory,
-                      const Ledger& ledger) {
-  const Allocation* const found = ledger.MightBeManaged(word) ? ledger.Find(word) : nullptr;
-  const auto at = std::find(memory.begin(), memory.end(), found);
-  if (!found || at == memory.end()) return MixShape(mixed, word);
-  return MixShape(MixShape(mixed, static_cast<std::uint64_t>(at - memory.begin())),
-                  word - found->base);
+struct Word {
+  CUdeviceptr value = 0;
+  bool is_host_pointer = false;
+};
+
+Word WordAt(const LaunchCall& launch, std::size_t parameter, std::size_t at) {
+  const std::size_t bytes = launch.parameter_bytes[parameter];
+  Word word;
+  std::memcpy(&word.value, static_cast<const unsigned char*>(launch.parameters[parameter]) + at,
+              std::min(sizeof word.value, bytes - at));
+  for (const UnreadBytes& unread : launch.unread) {
+    const std::size_t begin = std::max<std::size_t>(unread.offset, at);
+    const std::size_t end =
+        std::min<std::size_t>(unread.offset + unread.bytes, at + sizeof word.value);
+    if (unread.parameter != parameter || begin >= end) continue;
+    if (unread.is_host_pointer)
+      word.is_host_pointer = true;
+    else
+      std::memset(reinterpret_cast<unsigned char*>(&word.value) + (begin - at), 0, end - begin);
+  }
+  return word;
 }
 
-std::uint64_t MixParameter(std::uint64_t mixed, const void* parameter, std::size_t bytes,
+// An address counts by which allocation it leads to, and where.
+std::uint64_t MixWord(std::uint64_t mixed, Word word, const NamedMemory& memory,
+                      const Ledger& ledger) {
+  const Allocation* const found =
+      ledger.MightBeManaged(word.value) ? ledger.Find(word.value) : nullptr;
+  const auto at = std::find(memory.begin(), memory.end(), found);
+  if (!found || at == memory.end()) return MixShape(mixed, word.is_host_pointer ? 0 : word.value);
+  return MixShape(MixShape(mixed, static_cast<std::uint64_t>(at - memory.begin())),
+                  word.value - found->base);
+}
+
+std::uint64_t MixParameter(std::uint64_t mixed, const LaunchCall& launch, std::size_t parameter,
                            const NamedMemory& memory, const Ledger& ledger) {
-  const auto* const begin = static_cast<const unsigned char*>(parameter);
-  for (std::size_t at = 0; at < bytes; at += sizeof(CUdeviceptr)) {
-    CUdeviceptr word = 0;
-    std::memcpy(&word, begin + at, std::min(sizeof word, bytes - at));
-    mixed = MixWord(mixed, word, memory, ledger);
-  }
+  const std::size_t bytes = launch.parameter_bytes[parameter];
+  for (std::size_t at = 0; at < bytes; at += sizeof(CUdeviceptr))
+    mixed = MixWord(mixed, WordAt(launch, parameter, at), memory, ledger);
   return MixShape(mixed, bytes);
 }
 
@@ -75,8 +96,7 @@ LaunchKind KindOf(const CallShape& shape, const LaunchCall& launch, std::uint32_
   kind.exact = kind.family;
   for (const Tracked* each : memory) kind.exact = MixShape(kind.exact, each->requested_bytes);
   for (std::size_t i = 0; i < launch.parameter_bytes.size(); ++i)
-    kind.exact =
-        MixParameter(kind.exact, launch.parameters[i], launch.parameter_bytes[i], memory, ledger);
+    kind.exact = MixParameter(kind.exact, launch, i, memory, ledger);
   return kind;
 }
 

@@ -555,13 +555,14 @@ void Pipeline::FollowBudget() {
     Ask(live_->shared_pattern(), std::nullopt, reason);
 }
 
-// Effects are found and proven one by one while events are recorded. They allow a better plan.
+// Effects are found and proven one by one while events are recorded. They allow a better plan. And
+// operations may be repeatable no longer: refuted, or of a program whose work others see by now.
 void Pipeline::FollowProofs() {
   if (!asked_ || request_ || measurement_ || is_irregular_ || (IsResting() && Fits(*asked_)) ||
       !std::exchange(may_be_proven_, false))
     return;
   const Pattern proven = AsProven(*asked_);
-  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_) ||
+  if (scheduler::ReplayableCount(*proven) != scheduler::ReplayableCount(*asked_) ||
       scheduler::KnownTouchCount(*proven) > scheduler::KnownTouchCount(*asked_))
     Ask(proven, std::nullopt, ReplanReason::kProofs);
 }

@@ -4,10 +4,10 @@
 //
 // Note [Learned effects]
 // A kernel's effect is measured, never believed. An *exact kind* is a function with dimensions, the
-// sizes of what it names, and every parameter byte that is no address. In the first experiment
-// (observe) fingerprints before and after a launch say which memory it changed. A launch that
-// changed only memory without content (fresh since its allocation) may be repeated: behind it, once
-// it has shown to have changed nothing else itself, and over its output filled with a pattern
+// sizes of what it names, and every parameter byte that is read and no address. In the first
+// experiment (observe) fingerprints before and after a launch say which memory it changed. A launch
+// that changed only memory without content (fresh since its allocation) may be repeated: behind it,
+// once it has shown to have changed nothing else itself, and over its output filled with a pattern
 // (repeat_proofs.h). Equal results mean that it overwrites the output whole, reads none of its old
 // bytes, and repeats itself. Learned roles are hints. They keep host copies that a fingerprint
 // checks before they count as clean, and records across reads that a fingerprint checks as well

@@ -53,6 +53,10 @@ std::optional<RecordedLaunch> RecordedLaunch::Of(const LaunchCall& call) {
   for (std::size_t i = 0; i < made.parameters_.size(); ++i)
     std::memcpy(made.bytes_.data() + made.parameters_[i].offset, call.parameters[i],
                 made.parameters_[i].bytes);
+  for (const UnreadBytes& unread : call.unread) {
+    const std::size_t at = made.parameters_[unread.parameter].offset + unread.offset;
+    if (!unread.is_host_pointer) std::memset(made.bytes_.data() + at, 0, unread.bytes);
+  }
   return made;
 }
 

@@ -24,12 +24,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "interposer/driver/cuda_abi.h"
+#include "interposer/execute/state/launch_call.h"
 #include "interposer/execute/state/range.h"
 #include "interposer/ledger/claims.h"
 #include "interposer/record/operation_shape.h"
@@ -37,15 +37,6 @@
 namespace spillway::interposer {
 
 class JobMemory;
-
-// as its hook received it
-struct LaunchCall {
-  CUfunction function = nullptr;
-  LaunchDimensions dimensions{};
-  void** parameters = nullptr;
-  std::span<const std::uint32_t> parameter_bytes = {};
-  const CUlaunchConfig* config = nullptr;  // of an extended launch
-};
 
 // From its hook's beginning to its end, on that thread.
 struct LibraryCall {
@@ -58,7 +49,7 @@ struct LibraryCall {
 
 class RecordedLaunch {
  public:
-  // Nothing when its attributes are more than numbers.
+  // Nothing when its attributes are more than numbers. Stale bytes become zero.
   static std::optional<RecordedLaunch> Of(const LaunchCall& call);
 
   // Words that point to `begin` now point to `to`. False when a word points elsewhere into the

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 namespace spillway::interposer {
 namespace {
@@ -66,6 +68,46 @@ TEST_F(LaunchKindTest, NumbersCount) {
   const LaunchKind one = KindOfLaunch({At(0), At(1), 3}), other = KindOfLaunch({At(0), At(1), 4});
   EXPECT_NE(one.exact, other.exact);
   EXPECT_EQ(one.token, other.token) << "plans see one operation";
+}
+
+TEST_F(LaunchKindTest, BytesThatNobodyReadsDoNotCount) {
+  const auto kind = [this](CUdeviceptr stale, CUdeviceptr on_host, UnreadParts unread) {
+    struct {
+      CUdeviceptr memory;
+      std::uint32_t size, table[2];
+      CUdeviceptr on_host;
+    } words = {At(1), 5, {7, 0}, on_host};
+    std::memcpy(&words.table, &stale, sizeof words.table);
+    void* parameters[] = {&words};
+    const std::uint32_t sizes[] = {sizeof words};
+    Addresses addresses;
+    addresses.push_back(At(1));
+    const LaunchCall launch{
+        .parameters = parameters, .parameter_bytes = sizes, .unread = std::move(unread)};
+    return KindOf(CallShape(11), launch, 1, *MemoryNamedBy(addresses, ledger_), ledger_).exact;
+  };
+  UnreadParts unread;
+  unread.push_back({0, 12, 8, false});
+  unread.push_back({0, 24, 8, true});
+  EXPECT_NE(kind(1, 2, {}), kind(3, 2, {}));
+  EXPECT_EQ(kind(1, 2, unread), kind(3, 4, unread));
+  EXPECT_EQ(kind(1, 2, unread), kind(At(2), 4, unread));
+  EXPECT_NE(kind(1, 2, unread), kind(1, At(1), unread)) << "it leads to the launch's memory";
+}
+
+TEST_F(LaunchKindTest, ARecordHasNoStaleBytes) {
+  CUdeviceptr words[] = {At(0), At(1), At(2)};
+  void* parameters[] = {words};
+  const std::uint32_t sizes[] = {sizeof words};
+  UnreadParts unread;
+  unread.push_back({0, 8, 8, false});
+  unread.push_back({0, 16, 8, true});
+  const auto record =
+      RecordedLaunch::Of({.parameters = parameters, .parameter_bytes = sizes, .unread = unread});
+  EXPECT_TRUE(record->LeadsInto(At(0), At(0) + 1));
+  EXPECT_FALSE(record->LeadsInto(At(1), At(1) + 1));
+  EXPECT_TRUE(record->LeadsInto(At(2), At(2) + 1)) << "not known for sure";
+  EXPECT_EQ(words[1], At(1)) << "the program's own";
 }
 
 TEST_F(LaunchKindTest, SizesCount) {

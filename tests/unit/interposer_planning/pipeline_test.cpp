@@ -326,6 +326,26 @@ TEST_F(PipelineTest, OperationsProvenLaterAreRecomputedByTheNextPlan) {
   EXPECT_EQ(job.adopted.size(), 2u);
 }
 
+// They were refuted, or the program lets others see its work. A plan that counts on them would wait
+// for the copies that it did not foresee, in each iteration.
+TEST_F(PipelineTest, PlanWithoutOperationsThatAreProvenNoLonger) {
+  FakeJob job;
+  job.job.changes_weights = false;
+  ProveForward(&job);
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+  ASSERT_TRUE(RunsAnything(*job.adopted.back()));
+  const std::size_t plans = job.adopted.size();
+
+  job.proven.clear();
+  job.job.RunIteration();
+  job.job.RunIteration();
+
+  ASSERT_EQ(job.adopted.size(), plans + 1);
+  EXPECT_FALSE(RunsAnything(*job.adopted.back()));
+  for (int i = 0; i < 4; ++i) job.job.RunIteration();
+  EXPECT_EQ(job.adopted.size(), plans + 1);
+}
+
 TEST_F(PipelineTest, StoredPlanWaitsUntilItsRecomputationsAreProven) {
   // Given a run that left a plan with recomputations
   PlanStore store(folder_.string());
