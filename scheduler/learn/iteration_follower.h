@@ -1,8 +1,7 @@
 // Matches a job's events to a pattern, and tracks each pattern buffer's current allocation.
 //
-// The executor calls it for each event before the call proceeds, in the calling thread and under
-// its lock. The learner uses one to detect what it already knows. Allocates nothing after
-// construction.
+// The executor calls it for each event before the call proceeds, under its lock. The learner uses
+// one to detect what it already knows. Allocates nothing after construction.
 //
 // A stray operation of the pattern (kAnyToken) is any operation that is not the next one after it.
 //

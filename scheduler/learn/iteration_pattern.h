@@ -1,7 +1,6 @@
 // One iteration of a job, event by event, and its profile.
 //
-// Made by the learner; read by the planner, the follower and the plan store, on any thread.
-// Immutable once shared.
+// Made by the learner. Immutable once shared, so any thread may read it.
 //
 // Invariants
 //   1. Events are the iteration's allocations and operations in order. They recur every
