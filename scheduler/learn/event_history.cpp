@@ -10,7 +10,7 @@ constexpr size_t kFirstEvents = 1024;
 constexpr uint64_t kMostTouchesPerEvent = 8;  // on average
 constexpr int64_t kUnknownBytes = 1;
 
-// Doubles a ring that holds the elements [from, to), each at its number's low bits.
+// A ring holds the elements [from, to), each at its number's low bits.
 template <typename Element>
 void Double(std::vector<Element>* ring, uint64_t from, uint64_t to) {
   std::vector<Element> larger(2 * ring->size());

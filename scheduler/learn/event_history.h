@@ -1,6 +1,6 @@
 // The last events with tokens and their touches, and every allocation that they involve.
 //
-// Owned by a sequence learner, on one thread. A position counts the events with tokens before it.
+// Owned by a sequence learner. A position counts the events with tokens before it.
 //
 // Invariants
 //   1. Positions from begin() to end() are readable: the last `most_events`, or fewer if events
@@ -52,7 +52,6 @@ class EventHistory {
                  touch_mask_];
     return {packed >> 2, (packed & 1) != 0, (packed & 2) != 0};
   }
-  // Events from `position` on that no known pattern explained.
   int64_t UnexplainedSince(int64_t position) const {
     return position == end_ ? 0
                             : static_cast<uint32_t>(unexplained_ - At(position).unexplained_before);

@@ -5,16 +5,16 @@
 namespace spillway::scheduler {
 namespace {
 
-// Search distance from the expected event, for strong and for weak matches.
+// In events from the expected one.
 constexpr int32_t kReach = 64;
 constexpr int32_t kWeakReach = 8;
 // After this many unknown events the job may be at any event.
 constexpr int64_t kFarAfter = 4;
-// The fewest consecutive tokens that identify a position.
+// Tokens that identify a position.
 constexpr int32_t kLeastContext = 4;
 constexpr int64_t kLeastLostAfter = 64;
 constexpr int64_t kMostLostAfter = 1024;
-// Limits how many positions with equal tokens are compared.
+// Of equal tokens; more are not compared.
 constexpr int32_t kMostPlaces = 256;
 
 }  // namespace
@@ -128,7 +128,6 @@ Followed IterationFollower::Resume(const JobEvent& event, const TokenContext& co
   return Accept(position, event);
 }
 
-// For an allocation that the buffer is not bound to.
 IterationFollower::Match IterationFollower::MatchOther(int32_t buffer, uint64_t allocation) const {
   if (bound_[Index(buffer)].is_certain) return Match::kNone;
   const int32_t other = BufferOf(allocation);
@@ -153,7 +152,6 @@ IterationFollower::Match IterationFollower::MatchAt(int32_t position, const JobE
   return match;
 }
 
-// Ignores the bindings of changing buffers.
 IterationFollower::Match IterationFollower::MatchPersistent(int32_t position,
                                                             const JobEvent& event) const {
   const PatternEvent& expected = EventAt(position);
@@ -172,7 +170,6 @@ IterationFollower::Match IterationFollower::MatchPersistent(int32_t position,
   return match;
 }
 
-// The number of latest tokens that match the events ending at `position`.
 int32_t IterationFollower::SharedContext(int32_t position, const TokenContext& context) const {
   const int32_t size = pattern_->size(), most = std::min(context.size(), size);
   int32_t shared = 1;
@@ -184,7 +181,7 @@ int32_t IterationFollower::SharedContext(int32_t position, const TokenContext& c
   return shared;
 }
 
-// The nearest match around next_, looking ahead first; -1 for none.
+// Looks ahead first; -1: none.
 int32_t IterationFollower::FindNear(Range range, const JobEvent& event) const {
   const Place* const begin = places_.data() + range.begin;
   const Place* const end = places_.data() + range.end;
@@ -213,9 +210,9 @@ int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) co
   return -1;
 }
 
-// The only matching position in the iteration; -1 for none or several. A follower without any known
-// allocation takes the first of several indistinguishable positions. In an iteration of equal steps
-// (two input buffers in turn) that choice names the buffers.
+// -1: none or several positions. A follower without any known allocation takes the first of several
+// indistinguishable ones. In an iteration of equal steps (two input buffers in turn) that choice
+// names the buffers.
 int32_t IterationFollower::FindFar(Range range, const JobEvent& event,
                                    const TokenContext& context) const {
   if (range.end - range.begin > kMostPlaces) return -1;
@@ -256,8 +253,8 @@ void IterationFollower::Unbind(int32_t buffer) {
   bound_[Index(buffer)].is_certain = false;
 }
 
-// Unbinds persistent buffers only: the program's replacement allocation becomes the buffer. Other
-// buffers stay bound until the iteration ends.
+// The program's replacement for a persistent allocation becomes the buffer. Other buffers stay
+// bound until the iteration ends.
 void IterationFollower::Freed(uint64_t allocation) {
   const int32_t buffer = BufferOf(allocation);
   if (buffer >= 0 && pattern_->buffers[Index(buffer)].persistent) Unbind(buffer);
@@ -310,7 +307,6 @@ void IterationFollower::EndIteration() {
   next_ = 0;
 }
 
-// Surviving allocations move to their buffers in the next iteration.
 void IterationFollower::HandOn() {
   for (int32_t buffer : changing_buffers_) {
     const int32_t becomes = pattern_->buffers[Index(buffer)].becomes;

@@ -1,16 +1,13 @@
-// Matches a job's events to those of a pattern, and tracks each pattern buffer's current
-// allocation.
+// Matches a job's events to a pattern, and tracks each pattern buffer's current allocation.
 //
-// The executor calls it for each event before the call proceeds, in the calling thread and under
-// its lock. The learner uses one to detect what it already knows. Allocates nothing after
-// construction.
+// The executor calls it for each event before the call proceeds, under its lock. The learner uses
+// one to detect what it already knows. Allocates nothing after construction.
 //
 // A stray operation of the pattern (kAnyToken) is any operation that is not the next one after it.
 //
-// An event is the expected one, a nearby one (after left-out or reordered events), or an unknown
-// one such as logging. After some unknown events the follower searches the whole iteration. It
-// needs an event whose touches of persistent buffers, or whose preceding tokens, occur only once.
-// So a short last batch or an evaluation leads back to a known position by the next iteration.
+// After some unknown events (logging, an evaluation, a short last batch) the follower searches the
+// whole iteration. It needs an event whose touches of persistent buffers, or whose preceding
+// tokens, occur only once.
 //
 // Invariants
 //   1. A position is returned only if token and touches match, or for any operation in a stray
@@ -48,7 +45,6 @@ struct Followed {
   bool began_iteration = false;  // the first followed event of its iteration
 };
 
-// The tokens of the latest events.
 class TokenContext {
  public:
   static constexpr int32_t kSize = 32;
@@ -72,29 +68,29 @@ class IterationFollower {
 
   Followed Observe(const JobEvent& event);
   void Expect(int32_t next);
-  // Searches the whole iteration for an unknown event, by the latest tokens including its own. For
-  // a follower that did not observe the preceding events.
+  // Searches the whole iteration by the latest tokens, including the event's own. For a follower
+  // that did not observe the preceding events.
   Followed Resume(const JobEvent& event, const TokenContext& context);
 
   const IterationPattern& pattern() const { return *pattern_; }
   const std::shared_ptr<const IterationPattern>& shared_pattern() const { return pattern_; }
   Tracking tracking() const { return tracking_; }
   int32_t next() const { return next_; }
-  // The buffer's current allocation (0: unknown), and the reverse (-1: none). Before the first
-  // touch this is a guess: another allocation of equal size may turn out to be the buffer.
+  // 0: unknown; -1: none. Before the first touch a guess: the buffer may be another allocation of
+  // equal size.
   uint64_t AllocationOf(int32_t buffer) const { return bound_[Index(buffer)].allocation; }
   int32_t BufferOf(uint64_t allocation) const {
     const int32_t* buffer = buffer_of_.Find(allocation);
     return buffer == nullptr ? -1 : *buffer;
   }
-  // How many events come before the next touch of the buffer's allocation; 0: the next event
-  // touches it. kNever if neither this iteration nor the next one does.
+  // Events before the next touch; 0: the next event touches it. kNever if neither this iteration
+  // nor the next one does.
   int64_t NextUse(int32_t buffer) const;
 
   // Unknown events of this iteration so far; unknown and left-out events of the last one.
   int64_t misses() const { return unknown_; }
   int64_t last_misses() const { return last_misses_; }
-  // The event at which the last iteration was left for another; its size if it was completed.
+  // Where the last iteration was left for another; its size if it was completed.
   int32_t last_end() const { return last_end_; }
   int64_t iterations() const { return iterations_; }
   // Iterations without a left-out event.

@@ -30,7 +30,6 @@ int64_t IterationFollowers::WidestLoopBytes(int64_t events) const {
   return widest_bytes;
 }
 
-// The slot with the same iteration, else a free one, else the one followed longest ago.
 int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
   int32_t best = 0;
   for (int32_t slot = 0; slot < kMost; ++slot) {
@@ -83,7 +82,6 @@ IterationFollowers::Step IterationFollowers::ResumeInOthers(const JobEvent& even
   return unknown;
 }
 
-// Among the patterns not yet asked; -1 for none.
 int32_t IterationFollowers::LastFollowed(const std::array<bool, kMost>& is_asked) const {
   int32_t last = -1;
   for (int32_t slot = 0; slot < kMost; ++slot) {

@@ -1,8 +1,8 @@
 // Follows a job through its few known iterations: training, evaluation, inputs of several lengths.
 //
-// Has an iteration follower for each pattern and is used like one. Observe allocates nothing. One
-// pattern is active. When it meets unknown events, the others check whether they know the position.
-// At the start of an iteration this happens at once, elsewhere after a few unknown events.
+// Observe allocates nothing. When the active pattern meets unknown events, the others check whether
+// they know the position: at the start of an iteration at once, elsewhere after a few unknown
+// events.
 //
 // Invariants
 //   1. At most kMost patterns are kept. A new one replaces the one followed longest ago.
@@ -26,10 +26,10 @@ class IterationFollowers {
   struct Step {
     int32_t slot = -1;  // the active pattern's; -1: no pattern is known
     Followed followed;
-    bool changed_pattern = false;  // this event changed the active pattern
+    bool changed_pattern = false;
   };
 
-  // Makes the pattern active and returns its slot. `next` is the next event; -1: unknown.
+  // `next` is the next event; -1: unknown. Returns the pattern's slot.
   int32_t Add(std::shared_ptr<const IterationPattern> pattern, int32_t next = -1);
   Step Observe(const JobEvent& event);
 

@@ -27,7 +27,6 @@ IterationLearner::Pattern IterationLearner::Add(const JobEvent& event) {
   return learned ? learned : of_thread;
 }
 
-// Threads get sequences of their own once there is a second thread.
 IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) {
   if (!first_thread_) first_thread_ = event.thread;
   if (threads_.empty() && event.thread == *first_thread_) return nullptr;
@@ -46,7 +45,6 @@ IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) 
   return own->sequence->Add(event, does_most && !all_.is_following());
 }
 
-// Adds allocations older than the thread's first event.
 void IterationLearner::AddOlderAllocations(const JobEvent& event, Thread* to) {
   for (const JobTouch& touch : event.touches) {
     const KnownAllocation* const known = all_.Find(touch.allocation);

@@ -1,22 +1,20 @@
 // Finds a job's iterations in its stream of events and makes patterns of them.
 //
-// Called by the recorder's reader with each event in order, on one thread. Pure. Owns the job's
-// latest events, up to two of the longest iterations.
+// Called by the recorder's reader, on one thread. Pure. Owns the job's latest events, up to two of
+// the longest iterations.
 //
 // Invariants
 //   1. A claimed iteration occurred twice in a row with equal tokens, but for a few stray
 //      operations (repetition.h). Both touch the same allocations (persistent), or allocations made
 //      at the same position of each. So equal layers, which touch different weights, are never an
 //      iteration.
-//   2. At most kMostPatterns are kept; a new one replaces the one seen longest ago. A part gives
-//      way to the longer iteration around it (gradient accumulation). So do loops inside an
-//      iteration, even if they explain all its events: the whole touches clearly more than any
-//      loop.
+//   2. At most kMostPatterns are kept; a new one replaces the one seen longest ago. A part
+//      (gradient accumulation) or a loop gives way to the longer iteration around it, which touches
+//      clearly more.
 //   3. Memory is bounded by the longest iteration. Each event takes constant amortised time.
 //   4. Several threads count as one sequence while their joint order repeats. Otherwise only the
 //      busiest thread is learned.
-// Source: AutoSwap's iteration detection (Zhang et al. 2019, section 3) finds exact repetition
-// only.
+// Source: AutoSwap's iteration detection (Zhang et al. 2019, section 3), for exact repetition only.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +41,6 @@ class IterationLearner {
 
   // An allocation from before the recording began; sizes as in its JobEvent.
   void AddAlive(uint64_t allocation, int64_t size_bytes, int64_t content_bytes);
-  // Returns a newly learned pattern, or null.
   Pattern Add(const JobEvent& event);
   // Events were lost here: no repetition spans this point.
   void AddGap();

@@ -54,7 +54,6 @@ void SetUsesOf(const PatternEvent& event, const std::vector<bool>& has_content,
   }
 }
 
-// Buffers that calls use for nothing but scratch memory.
 void MarkWorkspaces(IterationPattern* pattern) {
   enum class Uses : uint8_t { kNone, kScratch, kOther };
   std::vector<Uses> uses(pattern->buffers.size(), Uses::kNone);
@@ -135,7 +134,7 @@ bool Contains(const IterationPattern& whole, const IterationPattern& part) {
                      part.events.end(), is_same) != whole.events.end();
 }
 
-// Excludes when memory is freed, as this varies between iterations, and roles of touches.
+// Excludes when memory is freed, as this varies between iterations.
 uint64_t FingerprintOf(const IterationPattern& pattern) {
   uint64_t hash = pattern.events.size();
   const auto mix = [&](auto value) { hash = MixToken(hash, static_cast<uint64_t>(value)); };

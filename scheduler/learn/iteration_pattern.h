@@ -1,7 +1,6 @@
-// One iteration of a job, event by event, and its profile for planners.
+// One iteration of a job, event by event, and its profile.
 //
-// Made by the learner; read by the planner, the follower and the plan store, on any thread. A plain
-// value, immutable once shared.
+// Made by the learner. Immutable once shared, so any thread may read it.
 //
 // Invariants
 //   1. Events are the iteration's allocations and operations in order. They recur every
@@ -70,8 +69,8 @@ struct IterationPattern {
   std::vector<PatternTouch> touches;
   std::vector<PatternBuffer> buffers;
   IterationProfile profile;
-  // Equal for the same iteration in any process; identifies a restarted job. What its touches read
-  // and write is no part of it: a job finds out more about that.
+  // Equal for the same iteration in any process. Ignores what touches read and write: a job finds
+  // out more about that.
   uint64_t fingerprint = 0;
 
   int32_t size() const { return static_cast<int32_t>(events.size()); }
@@ -93,7 +92,7 @@ struct TouchRole {
 };
 using TouchRoles = std::vector<TouchRole>;
 
-// Sets what each profile operation reads and writes from the events' touches.
+// From the events' touches.
 void SetUses(IterationPattern* pattern);
 
 // Touches of which the job has declared nothing get the role that `roles_of` knows for the token,
@@ -107,14 +106,13 @@ int64_t KnownTouchCount(const IterationPattern& pattern);
 // Indexed by profile operation; a shorter list leaves the rest unchanged.
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns);
 
-// Sets which operations are replayable. `may_replay` must approve the token, and the job must have
-// declared all memory effects: one buffer is overwritten whole; the others are only read, or live
-// for this operation alone.
+// `may_replay` must approve the token, and the job must have declared all memory effects: one
+// buffer is overwritten whole; the others are only read, or live for this operation alone.
 void SetReplayable(IterationPattern* pattern, base::FunctionRef<bool(uint64_t token)> may_replay);
 
 int64_t ReplayableCount(const IterationPattern& pattern);
 
-// Whether `part`'s events are a contiguous part of `whole`'s.
+// `part` must be contiguous.
 bool Contains(const IterationPattern& whole, const IterationPattern& part);
 
 uint64_t FingerprintOf(const IterationPattern& pattern);

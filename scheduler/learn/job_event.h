@@ -1,7 +1,7 @@
 // A job's events as the learner and the follower receive them.
 //
 // Made by the recorder's reader (for the learner) and by the executor (for the follower), on any
-// thread. Plain values; a touch list is borrowed for the duration of the call.
+// thread. A touch list is borrowed for the duration of the call.
 //
 // Invariants, kept by the code that makes events
 //   1. `shape` identifies an operation by function, dimensions, direction, sizes of its
@@ -28,7 +28,7 @@ enum class JobEventKind : uint8_t { kAllocate, kFree, kOperation, kSynchronize }
 
 struct JobEvent {
   JobEventKind kind = JobEventKind::kOperation;
-  uint32_t thread = 0;                // number of the calling thread
+  uint32_t thread = 0;
   uint64_t shape = 0;                 // kOperation
   uint64_t allocation = 0;            // kAllocate, kFree
   int64_t size_bytes = 0;             // kAllocate: occupied bytes, which identify it

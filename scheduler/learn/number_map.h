@@ -1,7 +1,7 @@
-// A flat, unordered hash table from positive numbers to small values, for looking up allocations.
+// A flat, unordered hash table from positive numbers to small values.
 //
-// One thread at a time. Allocates in the constructor, and in Insert beyond the reserved count. At
-// most half of the slots are taken. Never iterated: deciders must not depend on its order.
+// One thread at a time. Allocates in the constructor, and in Insert beyond the reserved count.
+// Never iterated: deciders must not depend on its order.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,6 @@ class NumberMap {
     const Slot& slot = slots_[PlaceOf(key)];
     return slot.key == key ? &slot.value : nullptr;
   }
-  // The key's value, and whether it is new (then default-constructed).
   std::pair<Value*, bool> Insert(uint64_t key) {
     if (2 * (size_ + 1) > slots_.size()) Grow();
     Slot& slot = slots_[PlaceOf(key)];

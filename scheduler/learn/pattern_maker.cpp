@@ -12,8 +12,7 @@ constexpr int64_t kCutContext = 8;
 
 int64_t Modulo(int64_t value, int64_t divisor) { return (value % divisor + divisor) % divisor; }
 
-// The position after the allocation's free. If still alive, extrapolates from the earlier
-// repetition.
+// If still alive, extrapolates from the earlier repetition.
 int64_t FreedAt(const EventHistory& history, const Repetition& repetition, uint64_t allocation) {
   const int64_t freed = history.Find(allocation)->freed;
   const uint64_t earlier = repetition.InA(allocation);
@@ -47,7 +46,7 @@ std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& re
   return change;
 }
 
-// A hash of the nearby tokens; independent of where the repetition begins.
+// Independent of where the repetition begins.
 uint64_t ContextHashOf(const EventHistory& history, const Repetition& repetition, int64_t offset) {
   uint64_t hash = 1;
   for (int64_t i = offset - kCutContext; i < offset + kCutContext; ++i)
@@ -199,7 +198,6 @@ class PatternMaker {
     return {Modulo(born, size_), born >= 0 ? 0 : (size_ - 1 - born) / size_};
   }
 
-  // Finds the buffer that this one becomes in the next iteration, if any.
   void HandOn(int32_t index) {
     const Origin origin = origins_[static_cast<size_t>(index)];
     if (At(index).persistent || origin.offset < 0) return;

@@ -51,7 +51,6 @@ void PeriodCandidates::Add(const EventHistory& history) {
   if (!is_known) Propose(distance, RunAt(history, distance));
 }
 
-// Of a token that differs from the one before it.
 bool PeriodCandidates::Forgive(const EventHistory& history, PeriodCandidate* candidate) const {
   const int64_t position = history.end() - 1;
   const bool are_operations =
@@ -84,7 +83,7 @@ void PeriodCandidates::HashContext(const EventHistory& history) {
     context_hash_ -= history.token(leaves) * Power(kBase, kContext);
 }
 
-// Returns where that context last ended; 0 for nowhere. A full bucket drops its oldest entry.
+// Returns where that context last ended; 0: nowhere.
 int64_t PeriodCandidates::ExchangePlace(uint64_t hash, int64_t end) {
   if (2 * places_taken_ > places_.size() && places_.size() < most_places_) GrowPlaces();
   Place* const bucket =
@@ -122,7 +121,6 @@ int64_t PeriodCandidates::RunAt(const EventHistory& history, int64_t distance) {
   return run;
 }
 
-// A full list drops the candidate with the shortest run.
 void PeriodCandidates::Propose(int64_t distance, int64_t run) {
   const PeriodCandidate candidate{.distance = distance,
                                   .run = run,

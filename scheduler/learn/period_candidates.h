@@ -1,6 +1,6 @@
-// Distances at which a sequence of tokens seems to repeat, several at once, and for how long.
+// Distances at which a sequence of tokens seems to repeat, and for how long.
 //
-// Owned by a sequence learner, which reports every new token, on one thread. A plain value.
+// Owned by a sequence learner, which reports every new token.
 //
 // The distance between equal runs of kContext tokens becomes a candidate. It lasts while each new
 // token equals the one at that distance. Equal layers thus propose their own short distance but
@@ -46,7 +46,6 @@ class PeriodCandidates {
   // Call after each token, which is at `history.end() - 1`.
   void Add(const EventHistory& history);
   std::vector<PeriodCandidate>& candidates() { return candidates_; }
-  // Adds a distance whose run is known.
   void Propose(int64_t distance, int64_t run);
   void Clear();
   int64_t longest() const { return longest_; }

@@ -6,7 +6,7 @@
 namespace spillway::scheduler {
 namespace {
 
-// Iterations skipped after each switch: memory still has the other mode's layout.
+// Iterations skipped after each switch.
 constexpr int64_t kSettlingPlanned = 2, kSettlingWithout = 1;
 constexpr int64_t kCompared = 3;
 // This many odd iterations are skipped. With more, the plan hardly ever fits.
@@ -18,11 +18,9 @@ constexpr int64_t kGainPercent = 2;
 // job may have been in another phase.
 constexpr int64_t kClearGainPercent = 10;
 constexpr int64_t kFewerBytesPercent = 10;
-// By which a kept plan has become clearly slower.
 constexpr int64_t kSlowerPercent = 10;
 constexpr int64_t kMostKeptPatience = 1 << 16;
-// The most that planned iterations may cost before the job tries without the plan, in percent of an
-// iteration.
+// Of one iteration, in sum.
 constexpr int64_t kMostExcessPercent = 50;
 
 }  // namespace
@@ -74,8 +72,7 @@ PlanJudge::Answer PlanJudge::AddPlanned(const Iteration& iteration) {
                            : Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }
 
-// Whether with this iteration the plan costs too much. The first one is not counted: memory is
-// still as it was before.
+// The first iteration is not counted: memory is still as it was before.
 bool PlanJudge::IsTooDear(IterationCost cost) {
   const int64_t excess_ns = cost.duration_ns - without_ns_;
   if (without_ns_ == 0 || seen_ + odd_ones_ == 0 || excess_ns <= 0) return false;
@@ -83,8 +80,7 @@ bool PlanJudge::IsTooDear(IterationCost cost) {
   return excess_ns_ > without_ns_ / 100 * kMostExcessPercent;
 }
 
-// Whether this is one too many: they are dear and outnumber the others, or there are many. Then
-// they count too.
+// They are too many if they are dear and outnumber the others, or many. Then they count too.
 bool PlanJudge::NoteOddOne(IterationCost cost, bool is_too_dear) {
   if (++odd_ones_ > kSettlingPlanned) odd_.Add(cost);
   const bool are_too_dear = is_too_dear && odd_.iterations > seen_;

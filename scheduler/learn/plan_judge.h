@@ -3,11 +3,10 @@
 // Called by the pipeline for each iteration of the plan's pattern, on one thread. Pure.
 //
 // If planned iterations are not clearly faster than those before, or those are unknown, the job
-// runs a few without the plan for comparison. A fresh comparison excludes old measurements, and
-// programs that became slower meanwhile.
+// runs a few without the plan for comparison: the program may have become slower meanwhile.
 //
-// A plan on trial may cost little: once its iterations took half an iteration longer, in sum, than
-// without it, the job goes on without the plan at once.
+// A plan on trial ends at once when its iterations took half an iteration longer, in sum, than
+// without it.
 //
 // Invariants
 //   1. The first iterations after each switch do not count: memory is still as the other mode left
@@ -33,14 +32,14 @@ class PlanJudge {
  public:
   enum class Answer : uint8_t {
     kGoOn,
-    kTryWithoutPlan,  // run the next iterations without the plan
-    kKeep,            // follow the plan (again)
-    kDrop,            // never follow the plan again
+    kTryWithoutPlan,
+    kKeep,
+    kDrop,
   };
 
   struct Iteration {
     IterationCost cost;
-    bool is_planned = false;     // it followed the plan
+    bool is_planned = false;
     bool is_as_expected = true;  // its events matched the pattern
   };
 
@@ -75,8 +74,8 @@ class PlanJudge {
 
   const int64_t without_ns_;
   Phase phase_ = Phase::kPlanned;
-  int64_t seen_ = 0;           // iterations of this phase; unexpected ones do not count
-  int64_t odd_ones_ = 0;       // unexpected ones of this phase
+  int64_t seen_ = 0;  // of this phase; unexpected ones do not count
+  int64_t odd_ones_ = 0;
   bool is_irregular_ = false;  // there were too many of them
   int64_t excess_ns_ = 0;      // by which planned iterations exceeded `without_ns`, in sum
   Sum planned_, without_;

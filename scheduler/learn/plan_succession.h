@@ -1,8 +1,7 @@
 // Decides whether a plan from newer measurements gives way to the one before it.
 //
-// A job whose iterations take another time than predicted is measured again, and planned for anew.
-// The new measurements may be worse: a scan of memory, or the program itself, held the operations
-// up. Then the new plan hides copies behind time that is not there.
+// Newer measurements may be worse: a scan of memory, or the program itself, held the operations up.
+// Then the new plan hides copies behind time that is not there.
 //
 // Called by the pipeline once per settled iteration of the new plan, on one thread. Pure. After an
 // answer other than kGoOn, the succession is over.

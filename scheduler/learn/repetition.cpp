@@ -111,7 +111,6 @@ bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
   return made_in_a && of_a->born < a_begin_ && of_a->born >= a_begin_ - 2 * distance_;
 }
 
-// Both were made by another thread, about one iteration apart.
 bool Repetition::MayMatchForeign(const KnownAllocation& a, const KnownAllocation& b) const {
   if (a.born != KnownAllocation::kForeign || a.arrived < 0 || b.arrived < 0) return false;
   const int64_t apart = b.arrived - a.arrived;

@@ -1,5 +1,5 @@
 // Checks whether the last two repetitions of an event sequence are the same iteration, by touches.
-// Made by a sequence learner for a distance at which tokens repeat; one use.
+// Made for a distance at which tokens repeat; one use.
 //
 // Repetition A is the positions [end - 2 distance, end - distance); B is the rest up to the end.
 // Invariants of a repetition that holds:
@@ -37,7 +37,6 @@ class Repetition {
   int64_t LongerDistance(int64_t run) const;
 
   int64_t distance() const { return distance_; }
-  // Bytes of allocations that A and B share.
   int64_t persistent_bytes() const { return persistent_bytes_; }
   int64_t a_begin() const { return a_begin_; }
   // Maps an allocation of A to B's and back; 0 for none.

@@ -53,8 +53,8 @@ void SequenceLearner::Follow(const JobEvent& event) {
   if (follower.last_end() < follower.pattern().size() * 3 / 4) last_cut_short_ = history_.end();
 }
 
-// Also true if every event is known but an iteration is cut short each time: an evaluation that
-// begins like training. It must repeat once more: training may follow a single evaluation.
+// True too if an iteration of known events is cut short each time: an evaluation that begins like
+// training. It must repeat once more: training may follow a single evaluation.
 bool SequenceLearner::IsNew(const PeriodCandidate& candidate) const {
   // Earlier events are explained by the last pattern, or were not worth a pattern of their own.
   const int64_t begin = std::max(history_.end() - candidate.distance, known_since_);
@@ -63,8 +63,8 @@ bool SequenceLearner::IsNew(const PeriodCandidate& candidate) const {
   return last_cut_short_ >= begin && candidate.run >= 2 * candidate.distance;
 }
 
-// Loops inside an iteration become patterns and soon explain all its events. The iteration touches
-// more than its widest loop. Checking this is expensive, so failures double the interval.
+// Loops inside an iteration become patterns and soon explain all its events. Checking this is
+// expensive, so failures double the interval.
 bool SequenceLearner::MayBeWider(PeriodCandidate* candidate) const {
   if (candidate->run < candidate->wider_at_run || known_.WidestLoopBytes(candidate->distance) < 0)
     return false;

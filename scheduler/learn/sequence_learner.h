@@ -18,7 +18,6 @@ class SequenceLearner {
 
   SequenceLearner(int64_t longest_iteration, int64_t repetitions);
 
-  // Adds allocations made outside the sequence. `was_there`: before its first event.
   void AddForeign(uint64_t allocation, int64_t size_bytes, int64_t content_bytes, bool was_there) {
     history_.AddForeign(allocation, size_bytes, content_bytes, was_there);
   }
@@ -48,8 +47,8 @@ class SequenceLearner {
   PeriodCandidates candidates_;
   IterationFollowers known_;
   int64_t known_since_ = 0, last_cut_short_ = -1;
-  int64_t followed_at_ = -1;   // position of the last event of a known iteration
-  bool is_following_ = false;  // the last event was one
+  int64_t followed_at_ = -1;  // position of the last event of a known iteration
+  bool is_following_ = false;
 };
 
 }  // namespace spillway::scheduler

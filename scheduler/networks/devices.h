@@ -1,5 +1,4 @@
-// Known GPUs and their links, by the figures of simulator/profiles/*.profile, whose text is
-// compiled in.
+// Known GPUs and their links, by simulator/profiles/*.profile, whose text is compiled in.
 #pragma once
 
 #include <optional>
@@ -29,7 +28,7 @@ std::optional<Device> FindDevice(std::string_view name);
 std::optional<Device> FindProduct(std::string_view product);
 
 // Lines of `key = value`; '#' starts a comment; unknown keys are ignored. Nullopt if a required
-// figure is missing or not a positive number.
+// figure is missing or not positive.
 std::optional<Device> ParseDevice(std::string_view name, std::string_view text);
 
 ComputeRates EffectiveRates(const Device& device, int32_t flops_percent, int32_t memory_percent);

@@ -1,5 +1,4 @@
-// A neural network as layers with inputs, shapes, parameters and floating-point work. Shapes are
-// per sample.
+// A neural network as layers. Shapes are per sample.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,6 @@ constexpr BufferId kNone{};
 
 size_t At(LayerId id) { return static_cast<size_t>(id.index); }
 
-// The forward tensors that a layer's backward reads.
 struct Needs {
   bool inputs = false, output = false, auxiliary = false, parameters = false;
 };
@@ -86,7 +85,7 @@ OperationType OperationType(LayerType type) {
   return OperationType::kOther;
 }
 
-// A list like cuDNN's, derived from the algorithms' arithmetic; not measured.
+// Derived from the algorithms' arithmetic, not measured.
 std::vector<Algorithm> AlgorithmsOf(const Layer& layer, int64_t batch_size) {
   const int64_t k = layer.shape[0], height = layer.shape[1], width = layer.shape[2];
   const int64_t c = layer.input_channels, area = layer.kernel_height * layer.kernel_width;
@@ -109,7 +108,6 @@ std::vector<Algorithm> AlgorithmsOf(const Layer& layer, int64_t batch_size) {
   return menu;
 }
 
-// One use.
 class Lowering {
  public:
   explicit Lowering(const LayerGraph& graph)
@@ -227,7 +225,6 @@ class Lowering {
     return result;
   }
 
-  // Whether layers other than `except` with backward still to come need this gradient.
   bool IsShared(BufferId gradient, LayerId except) const {
     int32_t waiting = pending_[static_cast<size_t>(gradient.index)];
     if (gradient_[At(except)] == gradient && !done_[At(except)]) --waiting;

@@ -1,5 +1,5 @@
-// One training iteration of a layer graph: forward, loss, backward and update, with their buffers.
-// Durations come from a roofline over a device's figures; callers label them as modelled.
+// One training iteration of a layer graph, with its buffers. Durations come from a roofline over a
+// device's figures; callers label them as modelled.
 //
 // Conventions of common frameworks, with one allocation per tensor:
 //   1. Every layer allocates its output; normalisations save two vectors, dropout a byte mask.
@@ -39,7 +39,6 @@ struct OperationWork {
   std::vector<Algorithm> algorithms;
 };
 
-// Durations are zero until SetDurations().
 struct TrainingStep {
   IterationProfile profile;
   std::vector<OperationWork> work;

@@ -11,7 +11,7 @@ namespace {
 
 using base::Wide;
 
-// A least-squares line in integers, so that equal observations give equal lines.
+// In integers, so that equal observations give equal lines.
 class Line {
  public:
   Line(const std::vector<BatchObservation>& observations, int64_t BatchObservation::*figure) {

@@ -1,11 +1,11 @@
 // Proposes a minibatch size and a learning rate: AccUDNN's tuner as a pure decider.
 //
-// From iterations at several batch sizes it extrapolates time and memory. It proposes the batch
+// It extrapolates time and memory from iterations at several batch sizes. It proposes the batch
 // with the most samples per second within a budget; memory beyond the budget moves over the link.
 // The smallest of equally fast batches wins, as larger ones only cost accuracy.
 //
-// Guo et al., "AccUDNN", ICCD 2019. The learning rate grows in proportion to the batch, the rule
-// that the paper's tuner starts from; its equation 9 was not at hand to check this against.
+// Guo et al., "AccUDNN", ICCD 2019. The learning rate grows in proportion to the batch, where the
+// paper's tuner starts; its equation 9 was not at hand.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct BatchObservation {
   int64_t batch_size = 0;
   int64_t iteration_ns = 0;
   int64_t peak_bytes = 0;
-  int64_t floor_bytes = 0;  // the least memory: FindLowerBound().memory_bytes
+  int64_t floor_bytes = 0;  // FindLowerBound().memory_bytes
 
   bool operator==(const BatchObservation&) const = default;
 };
@@ -32,7 +32,7 @@ struct AdviceRequest {
   std::vector<BatchObservation> observations;  // of at least two batch sizes
   DeviceModel device;
   int64_t budget_bytes = 0;
-  int64_t batch_step = 8;  // consider multiples of this
+  int64_t batch_step = 8;
   int64_t most_batch = 1 << 20;
   int64_t base_batch = 0;          // where the learning rate was tuned; 0: the smallest observed
   int64_t learning_rate_nano = 0;  // in 1e-9; 0: none
@@ -40,7 +40,7 @@ struct AdviceRequest {
 
 struct Advice {
   int64_t batch_size = 0;
-  int64_t iteration_ns = 0;               // predicted
+  int64_t iteration_ns = 0;
   int64_t waiting_ns = 0;                 // part of it: waits for the link
   int64_t moved_bytes = 0;                // each way
   int64_t most_batch_without_moving = 0;  // 0: even the smallest batch moves

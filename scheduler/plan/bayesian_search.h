@@ -1,8 +1,8 @@
-// Bayesian optimisation of a few weights: a Gaussian process over past tries picks the next one.
+// Minimises an unknown function of a few weights in [0, 1], by Bayesian optimisation.
 //
-// Minimises an unknown function over weights in [0, 1]. It first tries the corners with a single
-// weight, and their mean; then the points of a seeded sample with the highest expected improvement.
-// Squared-exponential kernel. Pure and deterministic; used by AutoSwap. O(tries^3).
+// It first tries the corners with a single weight, and their mean; then the points of a seeded
+// sample with the highest expected improvement. A Gaussian process with a squared-exponential
+// kernel. Pure and deterministic; used by AutoSwap. O(tries^3).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // A device's two copy engines: one copy each at a time, slower while both are busy. One object per
-// simulated run, on one thread. Time only advances through calls.
+// simulated run, on one thread.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class CopyEngines {
   void Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns,
              int64_t start_ns);
 
-  // The end of the next copy if no other starts before; kNeverNs if both engines are idle.
+  // If no other copy starts before; kNeverNs: both engines are idle.
   int64_t NextEndNs() const;
 
   // Advances to NextEndNs() and ends one copy; on a tie, the one to the host.

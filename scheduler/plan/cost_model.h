@@ -55,8 +55,7 @@ struct CopyTime {
   bool operator==(const CopyTime&) const = default;
 };
 
-// All simulated iterations, one entry per step and iteration. Filled on request only: planners make
-// thousands of predictions.
+// All simulated iterations. Filled on request only: planners make thousands of predictions.
 struct Timeline {
   std::vector<int64_t> iteration_start_ns;
   std::vector<int64_t> step_start_ns;
@@ -64,7 +63,7 @@ struct Timeline {
   std::vector<StallCauses> step_stalls;
   std::vector<CopyTime> to_host;  // finished copies
   std::vector<CopyTime> to_device;
-  std::vector<std::pair<int64_t, int64_t>> used_bytes;  // (time, bytes in use from then on)
+  std::vector<std::pair<int64_t, int64_t>> used_bytes;  // (time, in use from then on)
 
   size_t last_iteration_step() const {
     return step_start_ns.size() / iteration_start_ns.size() * (iteration_start_ns.size() - 1);
@@ -93,7 +92,6 @@ class CostModel {
   // O(steps + actions). `timeline` may be null.
   Prediction Predict(const Plan& plan, Timeline* timeline = nullptr) const;
 
-  // Occupied bytes on this device: whole chunks, or slab units if the buffer is small.
   int64_t footprint_bytes(BufferId buffer) const {
     return footprints_bytes_[static_cast<size_t>(buffer.index)];
   }
@@ -101,7 +99,7 @@ class CostModel {
  private:
   friend class IterationRun;
 
-  // The memory effects of each operation, flat: buffers[begin[i]] .. buffers[begin[i + 1]].
+  // Of each operation, flat: buffers[begin[i]] .. buffers[begin[i + 1]].
   struct Touches {
     std::vector<int32_t> begin{0};
     std::vector<BufferId> buffers;
@@ -120,16 +118,14 @@ class CostModel {
   Touches reads_, overwrites_, writes_, born_, dying_;
 };
 
-// Whole chunks for movable sizes, slab units for smaller ones.
 int64_t FootprintOf(const Problem& problem, int64_t size_bytes);
 
 // Buffers below min_movable_bytes are immovable, too.
 bool IsMovable(const Problem& problem, const Buffer& buffer);
 
-// What the operation reads or writes, each once.
+// Each once.
 std::vector<BufferId> TouchedBy(const Operation& operation);
 
-// The footprint of the movable buffers that the operation touches.
 int64_t TouchedMovableBytes(const Problem& problem, const Operation& operation);
 
 const char* ToString(Verdict verdict);

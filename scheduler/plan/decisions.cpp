@@ -10,10 +10,9 @@
 namespace spillway::scheduler {
 namespace {
 
-// A buffer's content at the current step of the plan being written.
 enum class Content : uint8_t { kPresent, kOnHost, kGone };
 
-// Numbers grouped by index, in insertion order, in one array.
+// Numbers grouped by index, in insertion order.
 class Buckets {
  public:
   explicit Buckets(size_t count) : begins_(count + 1, 0) {}
@@ -42,7 +41,6 @@ class Buckets {
   std::vector<int32_t> values_;
 };
 
-// One use.
 class PlanWriter {
  public:
   PlanWriter(const Problem& problem, const RecomputeChains& chains,
@@ -121,14 +119,13 @@ class PlanWriter {
     return decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
   }
 
-  // The content of a wrapping interval is evicted when the iteration starts, unless its prefetch is
+  // At the iteration's start a wrapping interval's content is evicted, unless its prefetch is
   // triggered before the end.
   void StartAway(int32_t decision) {
     const IdleInterval& interval = interval_of(decision);
     content_[At(interval.buffer)] = Drops(decision) ? Content::kGone : Content::kOnHost;
   }
 
-  // Orders prefetches with the same trigger by need.
   void SortByNeed(std::span<int32_t> arrivals) const {
     if (arrivals.size() < 2) return;
     const auto distance = [&](int32_t decision) {
@@ -166,7 +163,7 @@ class PlanWriter {
     open_[At(interval.buffer)] = decision;
   }
 
-  // Whether the content can be rebuilt at the interval's end from resident or host content.
+  // From resident or host content.
   bool IsRestorable(const IdleInterval& interval) {
     const auto stays_until = [&](BufferId buffer) {
       return chains_.LivesBefore(buffer, interval.to) && !IsDroppedOver(buffer, interval.to);
@@ -199,7 +196,7 @@ class PlanWriter {
     WriteChainSteps(id, targets, chain);
   }
 
-  // Prefetches evicted inputs of the chain; they stay resident from then on.
+  // They stay resident from then on.
   void FetchInputs(const std::vector<OperationId>& chain) {
     for (OperationId operation : chain) {
       for (BufferId read : profile_.at(operation).reads) {
@@ -295,8 +292,7 @@ std::vector<OperationId> LatestTriggers(const Problem& problem,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return interval_at(a).to > interval_at(b).to; });
 
-  // Backward from the second iteration's end. The second round accounts for copies that spill into
-  // the preceding iteration.
+  // The second round accounts for copies that spill into the preceding iteration.
   const int64_t iteration_ns = start_ns[static_cast<size_t>(count)];
   std::vector<OperationId> triggers(swaps.size());
   int64_t free_until_ns = start_ns.back();

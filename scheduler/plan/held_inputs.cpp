@@ -12,8 +12,8 @@ bool IsFreedBefore(const Buffer& buffer, OperationId operation) {
   return !buffer.persistent && buffer.dies < operation;
 }
 
-// The operation's inputs that are freed by then. Empty if there are none, or if their memory would
-// cost too much: of what can be recomputed until then, only the addresses are held.
+// Empty also if their memory would cost too much: of what can be recomputed, only addresses are
+// held.
 std::vector<BufferId> InputsToHold(const IterationProfile& profile, const RecomputeChains& chains,
                                    OperationId maker, BufferId made, OperationId until) {
   std::vector<BufferId> freed;
@@ -21,7 +21,7 @@ std::vector<BufferId> InputsToHold(const IterationProfile& profile, const Recomp
   for (const BufferId read : profile.at(maker).reads) {
     const Buffer& buffer = profile.at(read);
     if (!IsFreedBefore(buffer, until)) continue;
-    if (buffer.handed_on) return {};  // it becomes another buffer
+    if (buffer.handed_on) return {};
     freed.push_back(read);
     if (!chains.IsRecomputableAt(read, maker, until)) freed_bytes += buffer.size_bytes;
   }
@@ -54,7 +54,7 @@ std::optional<IterationProfile> WithInputsHeld(const Problem& problem) {
 }
 
 bool RerunsFreedInputs(const IterationProfile& profile, const Plan& plan) {
-  int32_t next = 0;  // the operation that follows
+  int32_t next = 0;
   for (const Step& step : plan.steps) {
     if (!step.recomputes) {
       ++next;

@@ -1,9 +1,8 @@
 // Keeps inputs in a live job after the program freed them, so that outputs can be dropped instead.
 //
-// A fully connected layer's weight gradient is many times as large as its inputs. The program frees
-// these at once, while the gradient waits for the optimiser. Holding them saves both copies of the
-// gradient. The executor holds the inputs (interposer/execute/state/recompute_record.h); the
-// planner counts their memory. Pure.
+// A fully connected layer's weight gradient is many times as large as its inputs. Holding these
+// while the gradient waits for the optimiser saves both copies of the gradient. The executor holds
+// them (interposer/execute/state/recompute_record.h); the planner counts their memory. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,10 @@ namespace spillway::scheduler {
 // Dropped bytes must be at least this many times the held bytes.
 inline constexpr int64_t kLeastGainOfHolding = 4;
 
-// The profile with such inputs alive until the next touch of their output. Nullopt if there are
-// none.
+// The profile with such inputs alive until the next touch of their output. Nullopt if none.
 std::optional<IterationProfile> WithInputsHeld(const Problem& problem);
 
-// Whether the plan reruns an operation after one of its inputs was freed. False for a plan that
-// does not match the profile.
+// False for a plan that does not match the profile.
 bool RerunsFreedInputs(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

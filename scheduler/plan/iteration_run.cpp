@@ -76,7 +76,7 @@ void IterationRun::SetStateAtEnd(const Action& action) {
                                                   : Where::kAbsent;
 }
 
-// Persistent buffers start resident, unless the plan leaves them elsewhere at its end (R7).
+// R7.
 void IterationRun::SetFirstState() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].persistent) states_[i].where = Where::kResident;
@@ -111,7 +111,6 @@ bool IterationRun::RunIteration() {
   return true;
 }
 
-// Each iteration brings new inputs, which invalidate their host copies.
 void IterationRun::OverwriteInputs() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].kind != BufferKind::kInput) continue;
@@ -329,8 +328,7 @@ void IterationRun::PumpToHost() {
   to_host_.Pop();
 }
 
-// R5. Only the head may start; pointless prefetches are skipped. A step that waits for memory goes
-// first.
+// R5. Only the head may start. A step that waits for memory goes first.
 void IterationRun::PumpToDevice() {
   if (step_wants_memory_) return;
   while (!engines_.busy(Direction::kToDevice) && !to_device_.empty()) {

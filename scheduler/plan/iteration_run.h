@@ -1,4 +1,4 @@
-// One run of a plan through the cost model's rules R1 to R9 (cost_model.h). Used once; one thread.
+// One run of a plan through the cost model's rules (cost_model.h). Used once; one thread.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class IterationRun {
 
  private:
   enum class Where : uint8_t {
-    kAbsent,  // no content anywhere: dead, dropped or unborn
+    kAbsent,  // dead, dropped or unborn
     kResident,
     kLeaving,  // offload queued or running; still occupies its bytes
     kOnHost,
@@ -24,12 +24,12 @@ class IterationRun {
   };
   struct State {
     Where where = Where::kAbsent;
-    bool host_valid = false;    // the host copy equals the content
+    bool host_valid = false;
     bool awaited = false;       // its prefetch is queued; steps that touch it wait
     bool ends_on_copy = false;  // died during a copy; released when the copy ends
     bool operator==(const State&) const = default;
   };
-  // First in, first out. Popped entries stay in the array, so that nothing moves.
+  // Popped entries stay in the array, so that nothing moves.
   struct Queue {
     std::vector<BufferId> buffers;
     size_t next = 0;

@@ -14,18 +14,16 @@
 namespace spillway::scheduler {
 namespace {
 
-// Strategies bound their search for large iterations. Small ones gain little beyond these
-// evaluations; some thousand operations (ResNet-152) need the strategy's own bound because of
-// recomputation.
+// Small iterations gain little beyond these evaluations. Some thousand operations (ResNet-152) need
+// the strategy's own bound because of recomputation.
 constexpr std::size_t kFewOperations = 400, kManyOperations = 5'000;
 constexpr std::int64_t kEvaluationsForFew = 4'000, kEvaluations = 2'000;
 
 std::int64_t EvaluationsFor(std::size_t operations) {
-  if (operations >= kManyOperations) return 0;  // the strategy's own
+  if (operations >= kManyOperations) return 0;
   return operations < kFewOperations ? kEvaluationsForFew : kEvaluations;
 }
 
-// `profile` is the pattern's, possibly with inputs held.
 Problem ProblemOf(const PlanRequest& request, const IterationProfile& profile) {
   return {.profile = &profile,
           .device = request.device,
@@ -63,7 +61,6 @@ std::string WhyNone(const Problem& problem, std::string why_not) {
          std::to_string(problem.budget_bytes);
 }
 
-// No later plan could be more than 1 % faster.
 bool IsNearItsBound(const PlanAnswer& answer) {
   return answer.live &&
          answer.live->predicted_ns() <= answer.lower_bound_ns + answer.lower_bound_ns / 100;
@@ -77,7 +74,6 @@ int64_t LowerBoundOf(const PlanRequest& request, const IterationProfile& profile
               : bound_ns;
 }
 
-// What the plan is made for: the pattern's profile, without touches that cannot fit.
 IterationProfile PlannableProfile(const PlanRequest& request) {
   const IterationProfile& profile = request.pattern->profile;
   std::optional<IterationProfile> less = WithinBudget(ProblemOf(request, profile));
@@ -118,8 +114,8 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   return AcceptFor(PlannableProfile(request), request, std::move(plan));
 }
 
-// Also tries a plan with inputs held, if that may pay. Accept() checks it without them if it reruns
-// nothing that needs them.
+// Also tries a plan with inputs held. Accept() checks it without them if it reruns nothing that
+// needs them.
 PlanAnswer PlanFor(const PlanRequest& request) {
   const IterationProfile profile = PlannableProfile(request);
   PlanAnswer plain = PlanFrom(request, profile, profile);

@@ -1,8 +1,8 @@
 // Plans a learned iteration for a job: a strategy makes the plan, the cost model prices it, and the
-// validator checks it. Pure. The pipeline calls it without a lock: it may take a second.
+// validator checks it. Pure. Called without a lock: it may take a second.
 //
-// It never returns a plan that the validator refuses or that exceeds the budget. So no plan reruns
-// an operation unless the pattern calls it replayable.
+// It returns no plan that the validator refuses or that exceeds the budget. So no plan reruns an
+// operation unless the pattern calls it replayable.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct PlanRequest {
 struct PlanAnswer {
   std::shared_ptr<const LivePlan> live;  // null: see `status`
   Plan plan;
-  // The quick bound on any plan's iteration time, as a job waits for its plan.
+  // The quick bound, as a job waits for its plan.
   std::int64_t lower_bound_ns = 0;
-  bool is_invalid = false;  // the validator refused it: the strategy has a defect
+  bool is_invalid = false;  // the strategy has a defect
   base::Status status;
 };
 

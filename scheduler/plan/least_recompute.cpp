@@ -31,7 +31,7 @@ class Sharing {
       chains.push_back(ChainOf(static_cast<int32_t>(i)));
       const BufferId buffer = intervals_[i].buffer;
       for (size_t n = 0; n < chains.back().size(); ++n) {
-        // A run of the writer ends one interval of this buffer only: the one in which it runs.
+        // A run of the writer ends only the interval in which it runs.
         if (n == 0 && counted_[At(buffer)] == chains.back()[n]) continue;
         shared_bytes_[At(chains.back()[n])] += profile_.at(buffer).size_bytes;
       }

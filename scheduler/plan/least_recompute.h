@@ -1,8 +1,8 @@
 // The least cost of recomputing a buffer's content under any plan, for lower bounds. Pure.
 //
-// It counts the writer, and the writers of inputs freed for good by the interval's start. One run
-// can serve several intervals, which share its time in proportion to their buffers' sizes. Merely
-// evicted inputs cost nothing: other steps may restore them.
+// It counts the writer, and the writers of inputs freed for good by the interval's start. Intervals
+// that one run serves share its time in proportion to their buffers' sizes. Merely evicted inputs
+// cost nothing: other steps may restore them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace spillway::scheduler {
 
-// The time with the fastest workspace of at most `room_bytes`; the operation's own if none fits.
+// The operation's own time if no workspace fits.
 int64_t FastestWithin(const Problem& problem, const Operation& operation, int64_t room_bytes);
 
 // By interval; -1: cannot be recomputed.

@@ -1,4 +1,4 @@
-// The buffers that are born and die at each operation of an iteration. Pure; any thread.
+// The buffers that are born and die at each operation of an iteration. Pure.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,6 @@ bool IsWithin(int32_t index, size_t size) {
   return index >= 0 && static_cast<size_t>(index) < size;
 }
 
-// All operations in order, plus reruns of earlier operations that write one buffer.
 bool HasPatternSteps(const Plan& plan, const IterationProfile& profile) {
   int32_t next = 0;
   for (const Step& step : plan.steps) {
@@ -19,7 +18,6 @@ bool HasPatternSteps(const Plan& plan, const IterationProfile& profile) {
     if (!IsWithin(step.operation.index, static_cast<size_t>(next))) return false;
     if (profile.at(step.operation).writes.size() != 1) return false;
   }
-  // Every rerun precedes an operation.
   return static_cast<size_t>(next) == profile.operations.size() &&
          (plan.steps.empty() || !plan.steps.back().recomputes);
 }
@@ -43,7 +41,7 @@ LiveActionKind KindOf(ActionKind kind) {
   return LiveActionKind::kOffload;
 }
 
-// By step: the event of its operation; for a rerun, the event of the next operation.
+// For a rerun, the event of the next operation.
 std::vector<int32_t> EventsOfSteps(const Plan& plan, const IterationPattern& pattern) {
   const std::vector<int32_t> event_of = OperationEvents(pattern);
   std::vector<int32_t> events(plan.steps.size());
@@ -88,8 +86,7 @@ void LivePlan::ByEvent::Sort(int32_t events) {
   added = {};
 }
 
-// Prefetches that a rerun may need go before it. Those of the event's own operation go after it,
-// because mapping their memory would delay it.
+// Mapping the memory of the event's own prefetches would delay a rerun.
 void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& events,
                              bool behind_reruns) {
   const auto is_behind = [&](int32_t step) {

@@ -55,7 +55,7 @@ class LivePlan {
 
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
-  // Whether this operation's output is dropped later; it then reruns, as planned or on demand.
+  // The operation's output is dropped later; it then reruns, as planned or on demand.
   bool IsRerunLater(int32_t event) const { return is_rerun_later_[static_cast<size_t>(event)]; }
   // The event of the buffer's last drop; -1: never dropped.
   int32_t LastDrop(int32_t buffer) const { return last_drops_[static_cast<size_t>(buffer)]; }
@@ -93,7 +93,7 @@ class LivePlan {
   std::vector<int32_t> last_drops_;   // by buffer
 };
 
-// The operations whose outputs the plan drops, possibly with duplicates. The plan must match.
+// Possibly with duplicates. The plan must match.
 std::vector<OperationId> OperationsToRerun(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

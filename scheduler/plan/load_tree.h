@@ -18,11 +18,10 @@ class LoadTree {
     int32_t operation = 0;
     int64_t load_bytes = 0;
   };
-  // The first operation with the highest load, of all or of [begin, end).
   Highest Max() const { return Max(0, count_); }
   Highest Max(int32_t begin, int32_t end) const;
 
-  // The last operation of [begin, end) with a load above the limit; -1: none.
+  // -1: none.
   int32_t LastAbove(int32_t begin, int32_t end, int64_t limit_bytes) const;
 
  private:

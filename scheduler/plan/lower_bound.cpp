@@ -14,7 +14,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr size_t kOperationsTried = 48;
-constexpr size_t kWindows = 6;               // the most parts of the iteration
+constexpr size_t kWindows = 6;               // parts of the iteration
 constexpr int64_t kWorkForPrices = 300'000;  // rounds x (operations + buffers)
 constexpr int64_t kLeastRounds = 50, kMostRounds = 1'000;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
@@ -27,17 +27,15 @@ int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operatio
   return FootprintOf(problem, result_bytes);
 }
 
-// Bytes that an idle interval can free, when, and the cost of recomputing them.
 struct Relief {
   int64_t size_bytes;
-  // Time from the last write to the operation: the copy out can run then.
+  // From the last write to the operation: the copy out can run then.
   int64_t leaves_ns;
-  // Time from the operation's start to the next use.
+  // From the operation's start to the next use.
   int64_t returns_ns;
   int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: not recomputable
 };
 
-// Operations [from, until).
 struct Window {
   size_t from, until;
   bool holds(OperationId id) const { return At(id) >= from && At(id) < until; }
@@ -90,7 +88,7 @@ class Bound {
   }
 
  private:
-  // Live and immovable footprints by operation. Buffers below min_movable_bytes are immovable.
+  // Buffers below min_movable_bytes are immovable.
   void MeasureMemory() {
     const size_t count = profile_.operations.size();
     std::vector<int64_t> live_change(count + 1, 0), fixed_change(count + 1, 0);
@@ -115,7 +113,7 @@ class Bound {
     }
   }
 
-  // The worst operation of each stretch of the iteration. Any choice gives a valid bound.
+  // Any choice gives a valid bound.
   std::vector<OperationId> WorstOperations() const {
     std::vector<OperationId> result;
     const size_t count = live_bytes_.size();
@@ -131,7 +129,7 @@ class Bound {
     return result;
   }
 
-  // Possible window limits: the ends, and the operations with the least live memory in between.
+  // The ends, and the operations with the least live memory in between.
   std::vector<size_t> Cuts() const {
     const size_t count = live_bytes_.size();
     std::vector<size_t> cuts = {0};
@@ -149,7 +147,6 @@ class Bound {
   }
 
   // The costs of disjoint windows add up: each counts only waits and recomputations within itself.
-  // Finds the best windows.
   int64_t ExtraOfWindowsNs(const std::vector<OperationId>& worst) const {
     const std::vector<size_t> cuts = Cuts();
     std::vector<int64_t> best_ns(cuts.size(), 0);  // of all before each cut
@@ -195,7 +192,7 @@ class Bound {
     return profile_.at(interval.buffer).kind == BufferKind::kInput ? now_ns : kImpossibleNs;
   }
 
-  // Intervals across operation `id`. `free_bytes` gets the bytes that leave and need no restore.
+  // `free_bytes` gets what leaves and needs no restore.
   std::vector<Relief> ReliefsOver(OperationId id, int64_t& free_bytes) const {
     std::vector<Relief> result;
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
@@ -221,8 +218,7 @@ class Bound {
     return result;
   }
 
-  // The most bytes a link can move if each buffer is available for `window_ns(relief)` before a
-  // common end.
+  // Each buffer is available for `window_ns(relief)` before a common end.
   template <class Window>
   static int64_t MovableBytes(std::vector<Relief> reliefs, int64_t rate, Window window_ns) {
     std::sort(reliefs.begin(), reliefs.end(),
@@ -239,7 +235,7 @@ class Bound {
     return moved_bytes;
   }
 
-  // The least cost of recomputing this many bytes, with buffers split at will.
+  // With buffers split at will.
   static int64_t CheapestRecomputeNs(const std::vector<Relief>& by_cost, int64_t bytes) {
     int64_t sum_ns = 0;
     for (const Relief& relief : by_cost) {

@@ -3,18 +3,18 @@
 // Memory: while an operation runs, its buffers, the immovable memory and its smallest workspace are
 // resident.
 //
-// Time: at an operation where live memory exceeds the budget, the excess must have left before and
-// must return afterwards, over the link or by recomputation (plan/least_recompute.h). The times at
+// Time: at an operation where live memory exceeds the budget, the excess must leave before and
+// return afterwards, over the link or by recomputation (plan/least_recompute.h). The times at
 // which buffers become idle and are needed again bound what the link moves without waiting. The
 // rest stretches the iteration. The bound is the best trade between waiting and recomputing, with
-// buffers split at will. It takes the worst operation, or the sum over disjoint parts of the
-// iteration. Rates are one-directional and workspaces the fastest, which only lowers it.
+// buffers split at will, at the worst operation or summed over disjoint parts of the iteration.
+// Rates are one-directional and workspaces the fastest, which only lowers it.
 //
-// The bound at one operation also binds a live job's executor, not just modelled plans. The device
-// never holds more than the budget, so the excess, in footprints, is evicted there. Its content was
-// copied out after its last write, or is recomputable, and is restored before its next touch. Each
-// byte crosses the link at most at its rate; a cancelled eviction frees nothing. This requires a
-// profile whose sizes are contents: granules as sizes make copies too expensive.
+// The bound at one operation also binds a live job's executor. The device never holds more than the
+// budget, so the excess, in footprints, is evicted there. Its content was copied out after its last
+// write, or is recomputable, and is restored before its next touch. A cancelled eviction frees
+// nothing. This requires a profile whose sizes are contents: granules as sizes make copies too
+// expensive.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ struct LowerBound {
   OperationId memory_at;
   bool possible = true;      // the budget is at least memory_bytes
   int64_t iteration_ns = 0;  // meaningless unless `possible`
-  OperationId time_at;       // the operation that sets the bound; index -1: no single one
+  OperationId time_at;       // index -1: no single one
 };
 
 // By single operations; quick.
 LowerBound FindLowerBound(const Problem& problem);
 
-// The better of that and the bound by prices (plan/price_bound.h). Takes some tenths of a second.
+// Uses prices too (plan/price_bound.h). Takes some tenths of a second.
 LowerBound FindTightBound(const Problem& problem);
 
 // The distance above the bound, in 1/10,000.

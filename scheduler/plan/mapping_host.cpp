@@ -88,7 +88,7 @@ bool MappingHost::TakeMapped(int32_t size) {
   return true;
 }
 
-// Unmaps as many dead buffers as needed, the largest first.
+// The largest first.
 int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
   int64_t unmap_ns = 0;
   int64_t chunk_bytes = free_bytes - still_mapped_bytes_;
@@ -104,8 +104,8 @@ int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
   return unmap_ns;
 }
 
-// Since when this many bytes were free, given all later uses: bytes left over now were never
-// needed. For times older than the ring, its oldest entry.
+// Since when this many bytes were free: bytes left over now were never needed. For times older
+// than the ring, its oldest entry.
 int64_t MappingHost::AvailableNs(int64_t slack_bytes) const {
   for (size_t back = 1; back <= releases_.size(); ++back) {
     const Release& release = releases_[(next_release_ - back) % releases_.size()];

@@ -1,13 +1,13 @@
 // Models when the program's thread finishes the driver calls that give memory to a buffer.
 //
 // The thread runs ahead of the device. It takes memory in the model's order, once enough is free
-// and its earlier calls are done; an operation cannot start before that. While it waits it unmaps
-// evicted buffers, one by one. Free memory is either in chunks, which must be mapped, or still
-// mapped where a buffer died. The latter serves the next buffer of its size without a call, in
-// stream order (as in interposer/execute/residency/residency.cpp).
+// and its earlier calls are done; only then can an operation start. While it waits it unmaps
+// evicted buffers, one by one. Free memory is in chunks, which must be mapped, or still mapped
+// where a buffer died. The latter serves the next buffer of its size without a call, in stream
+// order (as in interposer/execute/residency/residency.cpp).
 //
-// One per simulated run, on one thread. Without mapping prices it never delays anything. The free
-// bytes that callers pass include those in chunks and those still mapped.
+// One per simulated run. Without mapping prices it never delays anything. The free bytes that
+// callers pass include those still mapped.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace spillway::scheduler {
 
-// The mapped buffer sizes and their call costs; one per problem, shared by its runs.
+// One per problem, shared by its runs.
 class MappingCosts {
  public:
   MappingCosts(const Problem& problem, const std::vector<int64_t>& footprints_bytes);
@@ -30,7 +30,7 @@ class MappingCosts {
     int64_t unmap_ns = 0;
   };
   const std::vector<Size>& sizes() const { return sizes_; }
-  // The buffer's index in sizes(); -1: slab memory, never mapped.
+  // An index into sizes(); -1: slab memory, never mapped.
   int32_t size_of(BufferId id) const { return size_of_[static_cast<size_t>(id.index)]; }
 
  private:
@@ -45,14 +45,13 @@ class MappingHost {
   // The buffer's memory becomes free: to be unmapped after Left; still mapped after Died.
   void Left(BufferId id, int64_t bytes, int64_t now_ns);
   void Died(BufferId id, int64_t bytes, int64_t now_ns);
-  // A workspace's bytes become free.
+  // Of a workspace.
   void Freed(int64_t bytes, int64_t now_ns) {
     if (is_paid_) Note({now_ns, bytes, -1});
   }
-  // Gives free bytes to a buffer. A new buffer (kNew) may get memory that is still mapped.
+  // A new buffer may get memory that is still mapped.
   enum class Content : uint8_t { kNew, kKept };
   void Give(BufferId id, int64_t free_bytes, Content content);
-  // When all calls so far are done.
   int64_t ready_ns() const { return ready_ns_; }
 
   // Memory mapped for no buffer. Iterations that begin with equal backlogs cost the host the same.

@@ -25,7 +25,6 @@ class OversizedOperations {
     }
   }
 
-  // Nullopt: nothing to remove, or not enough.
   std::optional<IterationProfile> Shrink() {
     std::optional<IterationProfile> less;
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
@@ -85,7 +84,7 @@ class OversizedOperations {
     operation->replayable = false;
   }
 
-  // Otherwise its memory would count although nothing but this operation needs it.
+  // Otherwise its memory would count although nothing else needs it.
   static void EndAtLastTouch(BufferId id, IterationProfile* less) {
     OperationId& dies = less->buffers[At(id)].dies;
     while (!Touches(less->at(dies), id)) --dies.index;

@@ -21,8 +21,7 @@ struct BufferEvent {
   bool copies = false;  // kLeave: offloaded, not dropped
 };
 
-// Computes during which steps each buffer occupies memory, as the iteration repeats for ever. Steps
-// count on past the iteration's end.
+// As the iteration repeats for ever. Steps count on past the iteration's end.
 class Residences {
  public:
   Residences(const Problem& problem, const Timeline& timeline, const Plan& plan)
@@ -54,7 +53,6 @@ class Residences {
     AddLifetimes();
   }
 
-  // `covered` has one flag per step.
   void Cover(BufferId id, std::vector<uint8_t>& covered) const {
     std::fill(covered.begin(), covered.end(), 0);
     if (events_[At(id)].empty()) {
@@ -115,7 +113,7 @@ class Residences {
     open = kClosed;
   }
 
-  // The step during which the copy back starts, possibly in the next iteration.
+  // Possibly in the next iteration.
   int32_t FetchStep(BufferId id, int32_t step) const {
     const int64_t reached_ns = step > 0 ? timeline_.step_end_ns[first_ + At(step - 1)] : begin_ns_;
     for (const CopyTime& copy : in_[At(id)]) {
@@ -136,7 +134,6 @@ class Residences {
     return out_[At(id)].empty() ? step : Count() + LastBefore(out_[At(id)].front().end_ns);
   }
 
-  // The first step that ends after this time.
   int32_t StepAt(int64_t time_ns) const {
     const auto begin = timeline_.step_end_ns.begin() + static_cast<ptrdiff_t>(first_);
     const auto found = std::upper_bound(begin, timeline_.step_end_ns.end(), time_ns);

@@ -1,10 +1,9 @@
-// Gives a plan's buffers addresses, for an option of `spillway plan`: one offset per residence.
+// Gives a plan's buffers addresses: one offset per residence.
 //
-// Pure. Residences follow the predicted timeline. One begins with the step that creates the buffer
-// or starts its copy back. It ends with the step that ends the buffer or during which its copy out
-// ends. A residence across the iteration's end keeps its offset. Workspaces are not placed.
-// Requires a plan that runs, and its own timeline. Leaves placements and arena_bytes empty for
-// plans that are too large.
+// Pure. A residence begins with the step that creates the buffer or starts its copy back. It ends
+// with the step that ends the buffer or during which its copy out ends. One across the iteration's
+// end keeps its offset. Workspaces are not placed. Requires a plan that runs, and its own timeline.
+// Leaves placements and arena_bytes empty for plans that are too large.
 #pragma once
 
 #include "scheduler/plan/cost_model.h"

@@ -36,7 +36,6 @@ struct Step {
 
 enum class ActionKind : uint8_t { kOffload, kPrefetch, kDrop };
 
-// Why a strategy took an action.
 enum class Reason : uint8_t {
   kStrategyRule,    // a rule of the paper
   kHidden,          // its copies hide behind computation
@@ -77,7 +76,6 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Everything stays resident, with the smallest workspaces.
 Plan PlanWithoutActions(const IterationProfile& profile);
 
 }  // namespace spillway::scheduler

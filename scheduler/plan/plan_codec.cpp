@@ -29,8 +29,7 @@ std::uint64_t HashOf(std::span<const std::byte> bytes) {
   return hash;
 }
 
-// One description of the layout serves both directions: Describe(archive, object) passes each
-// member to a Writer or a Reader.
+// Describe(archive, object) passes each member to a Writer or a Reader: one layout for both.
 class Writer {
  public:
   template <class Value>
@@ -76,8 +75,7 @@ class Reader {
     const std::byte* const from = Take(size);
     if (from) text.assign(reinterpret_cast<const char*>(from), size);
   }
-  // Reads item by item: a forged count fails at the end of the bytes, before memory is taken for
-  // it.
+  // A forged count fails at the end of the bytes, before memory is taken for it.
   template <class Item>
   void List(std::vector<Item>& items) {
     const std::size_t count = Count();

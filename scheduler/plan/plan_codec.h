@@ -1,8 +1,7 @@
-// Encodes a job's iteration and its plan for plan stores, and planning requests for other
-// processes.
+// Encodes a job's iteration and its plan, for plan stores and for planning in other processes.
 //
-// Pure; any thread. Little-endian, one layout per version: a header (magic, version, size and hash
-// of the rest), then all members in the order of plan_codec.cpp.
+// Pure; any thread. Little-endian: a header (magic, version, size and hash of the rest), then all
+// members in the order of plan_codec.cpp.
 //
 // Invariants
 //  1. Decode returns only values that Encode was given. It refuses all other bytes (cut off,
@@ -29,7 +28,7 @@ inline constexpr std::uint32_t kPlanFileVersion = 9;
 struct StoredPlan {
   IterationPattern pattern;  // with durations, without persistent buffers' allocations
   Plan plan;
-  std::int64_t budget_bytes = 0;  // the part of the job's budget for movable memory
+  std::int64_t budget_bytes = 0;  // for movable memory
   std::int64_t job_budget_bytes = 0;
   std::int64_t without_ns = 0;  // the iteration time without a plan at that budget; 0: unknown
   bool is_no_better = false;    // no better than no plan, as followed or as priced
@@ -38,7 +37,7 @@ struct StoredPlan {
 std::vector<std::byte> Encode(const StoredPlan& stored);
 // The error is one phrase about the bytes.
 base::Result<StoredPlan> Decode(std::span<const std::byte> bytes);
-// Whether the bytes are an undamaged plan of this version. Checks only header and hash.
+// Checks only header and hash.
 base::Status CheckUndamaged(std::span<const std::byte> bytes);
 
 // A request for a plan: the job's plan names the strategy and has no steps yet.
@@ -48,7 +47,7 @@ struct PlanOrder {
 };
 
 std::vector<std::byte> EncodeOrder(const PlanOrder& order);
-// Like Decode. The device's numbers are in plausible ranges.
+// The device's numbers are in plausible ranges.
 base::Result<PlanOrder> DecodeOrder(std::span<const std::byte> bytes);
 
 }  // namespace spillway::scheduler

@@ -57,7 +57,7 @@ class Explainer {
                operation.writes.end();
   }
 
-  // The next step that touches the buffer, possibly in the next iteration; -1: none.
+  // Possibly in the next iteration; -1: none.
   int32_t NextTouch(BufferId id, int32_t after) const {
     const auto count = static_cast<int32_t>(plan_.steps.size());
     for (int32_t i = 1; i <= count; ++i) {
@@ -108,7 +108,7 @@ class Explainer {
     return back_ns >= left_ns ? back_ns - left_ns : back_ns + iteration_ns - left_ns;
   }
 
-  // The buffer's last copy on an engine; a clean buffer is not copied out.
+  // A clean buffer is not copied out.
   std::string CopyText(const Action& action, const std::vector<CopyTime>& copies, bool out) const {
     const auto copy = std::find_if(copies.rbegin(), copies.rend(), [&](const CopyTime& candidate) {
       return candidate.buffer == action.buffer;

@@ -1,5 +1,5 @@
-// Explains a plan: one sentence per action and per recomputed operation, with figures from the cost
-// model's timeline. For the command line; pure.
+// Explains a plan: one sentence per action and recomputed operation, with the cost model's figures.
+// Pure.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Explanation {
   std::string text;
 };
 
-// In step order. Requires a valid plan and its own timeline.
+// In step order. Requires a valid plan.
 std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan,
                                      const Timeline& timeline);
 

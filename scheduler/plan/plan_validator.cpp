@@ -11,18 +11,16 @@ using Offence = std::optional<PlanOffence>;
 
 constexpr int64_t kNothing = -1;
 
-// Versions count a buffer's writes. A rerun must read and produce the same versions as the first
-// run.
+// Versions count a buffer's writes. A rerun must read and produce those of the first run.
 struct Content {
   int64_t version = 0;
   int64_t on_device = kNothing;
   int64_t on_host = kNothing;
-  bool is_alive = false;       // allocated
+  bool is_alive = false;
   bool is_to_be_made = false;  // dropped without a host copy: reruns may make it
   OperationId writer{};        // the last one in this iteration
 };
 
-// The versions that an operation's first run in this iteration read and wrote.
 struct FirstRun {
   std::vector<int64_t> read;
   std::vector<int64_t> written;
@@ -128,7 +126,6 @@ class Walk {
     return buffer.persistent || (buffer.born.index <= ended && ended < buffer.dies.index);
   }
 
-  // The last step or action on a persistent buffer decides where the next iteration finds it.
   void Start() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       if (profile_.buffers[i].persistent) Start(BufferId{static_cast<int32_t>(i)});
@@ -154,7 +151,7 @@ class Walk {
     }
   }
 
-  // Each iteration writes new inputs on the device, which invalidates their host copies.
+  // They invalidate their host copies.
   Offence OverwriteInputs() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
@@ -185,7 +182,7 @@ class Walk {
 
   Offence Fetch(const Action& action) {
     Content& it = content(action.buffer);
-    if (it.on_device == it.version) return std::nullopt;  // already there
+    if (it.on_device == it.version) return std::nullopt;
     if (it.on_host != it.version)
       return MakeOffence(PlanFault::kPrefetchesNothing, action.step, action.buffer,
                          "the host has no content of buffer '" + name(action.buffer) + "'");

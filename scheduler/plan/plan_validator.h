@@ -1,5 +1,5 @@
-// The slow, obvious validator of plans: walks them step by step and shares no code with planners or
-// the cost model. For tests, the command line and job_planner; any thread; pure.
+// The slow, obvious validator of plans. Shares no code with planners or the cost model. Any thread;
+// pure.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace spillway::scheduler {
 
 enum class PlanFault : uint8_t {
-  kUnknownId,        // a step, action or workspace index out of range
-  kStepsIncomplete,  // an operation is missing, duplicated or out of order
+  kUnknownId,
+  kStepsIncomplete,
   kActionsOutOfOrder,
   kMovesTheUnmovable,
-  kReadsEvicted,           // a step reads an evicted buffer
+  kReadsEvicted,
   kReadsLost,              // a step reads content that was dropped or never made
   kRecomputesForbidden,    // not replayable, or changes a buffer in place
   kRecomputesFromChanged,  // an input was written after the operation first ran
@@ -33,7 +33,7 @@ enum class PlanFault : uint8_t {
   kTimelineShape,  // steps differ from the plan's, or times run backwards
   kStepTooShort,
   kStepsOverlap,
-  kTouchesNonResident,  // a step touches a buffer not yet resident or still leaving
+  kTouchesNonResident,  // not yet resident, or still leaving
   kCopyTooFast,         // faster than the link, alone or both ways
   kCopiesOverlap,       // two at once on one engine
   // Before its step ended, its trigger was reached, or its content was on the host.
@@ -50,20 +50,19 @@ enum class PlanFault : uint8_t {
 struct PlanOffence {
   PlanFault fault = PlanFault::kUnknownId;
   int32_t step = -1;
-  BufferId buffer;    // if one buffer is at fault
+  BufferId buffer;
   int64_t bytes = 0;  // kOverBudget: in use
   std::string what;
 };
 
-// Checks that every step finds the right inputs, whatever the timing. Walks three iterations.
+// That every step finds the right inputs, whatever the timing. Walks three iterations.
 std::optional<PlanOffence> ValidatePlan(const Problem& problem, const Plan& plan);
 
-// Checks that the times are possible on the problem's device and budget. The plan must be valid.
+// That the times are possible on the problem's device and budget. The plan must be valid.
 std::optional<PlanOffence> ValidateTimeline(const Problem& problem, const Plan& plan,
                                             const Timeline& timeline);
 
-// Checks that buffers do not share bytes during the steps and copies of the timeline's last
-// iteration, pair by pair. A plan without placements passes.
+// Compares each pair in the timeline's last iteration. A plan without placements passes.
 std::optional<PlanOffence> ValidatePlacements(const Problem& problem, const Plan& plan,
                                               const Timeline& timeline);
 

@@ -5,7 +5,6 @@
 namespace spillway::scheduler {
 namespace {
 
-// Steps and copies of the last simulated iteration.
 class LastIteration {
  public:
   LastIteration(const Plan& plan, const Timeline& timeline)
@@ -13,8 +12,7 @@ class LastIteration {
         first_(timeline.last_iteration_step()),
         timeline_(timeline) {}
 
-  // The step during which the buffer's first copy after `from_step` starts. The last step if that
-  // copy is in the next iteration or missing.
+  // The last step if that copy is in the next iteration or missing.
   int32_t StepOfCopy(BufferId buffer, int32_t from_step) const {
     const int64_t reached_ns = ReachedNs(from_step);
     const auto starts_copy = [&](const CopyTime& copy) {
@@ -26,7 +24,6 @@ class LastIteration {
   }
 
  private:
-  // When all earlier steps have ended.
   int64_t ReachedNs(int32_t step) const {
     const size_t entry = first_ + static_cast<size_t>(step);
     return entry == 0 ? 0 : timeline_.step_end_ns[entry - 1];
@@ -48,7 +45,7 @@ class LastIteration {
   const Timeline& timeline_;
 };
 
-// By action: the next step that touches its buffer; the last step if none does.
+// The last step if none does.
 std::vector<int32_t> NextTouchSteps(const IterationProfile& profile, const Plan& plan) {
   const auto steps = static_cast<int32_t>(plan.steps.size());
   std::vector<int32_t> next(profile.buffers.size(), steps - 1), needed_at(plan.actions.size());

@@ -1,8 +1,8 @@
 // Moves each prefetch of a job's plan to the step in which the cost model starts it. Pure.
 //
-// A prefetch may start long after its trigger, when the engine and memory are free. But a job's
-// program runs ahead of the device: later allocations could take the memory that the model gives to
-// the prefetch. So the executor gives the prefetch its memory before any to the next step.
+// A prefetch may start long after its trigger, but a job's program runs ahead of the device: later
+// allocations could take its memory. So the executor gives the prefetch its memory before any to
+// the next step.
 #pragma once
 
 #include "scheduler/plan/cost_model.h"

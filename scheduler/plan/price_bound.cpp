@@ -23,8 +23,7 @@ using prices::Segments;
 
 constexpr double kFirstStep = 0.1, kStepDecay = 0.05;
 
-// A way through a gap: evicted after segment `left` until `back`, where the restore or rerun
-// begins.
+// Evicted after segment `left` until `back`, where the restore or rerun begins.
 struct Way {
   double cost = kNever;
   int32_t left = -1, back = -1;
@@ -37,15 +36,14 @@ struct Ways {
 
 enum class How : uint8_t { kStay, kSwap, kSwapCopied, kAgain, kDead };
 
-// The cheapest way to reach each of the two states after a gap: without and with a valid host copy.
+// The two states after a gap: without and with a valid host copy.
 struct Reached {
   How plain = How::kStay, copied = How::kStay;
   bool plain_from_copied = false, copied_from_plain = false;
   Ways ways;
 };
 
-// One direction of the link: prices in its own time, bought bytes, and the memory of adaptive
-// steps.
+// One direction of the link.
 struct Lane {
   double rate = 0;  // bytes per ns, alone
   double both = 0;  // the fraction of it while both directions copy
@@ -103,13 +101,12 @@ class Ascent {
   }
   size_t Cyclic(int32_t segment) const { return At(segment % segments_.count()); }
 
-  // The link's price for a nanosecond of the segment.
   double PriceOf(size_t segment) const {
     const double out = out_.price[segment], in = in_.price[segment];
     return std::max({out, in, out_.both * out + in_.both * in});
   }
 
-  // The sum of all cheapest ways; also computes how far they violate the constraints.
+  // Also computes how far they violate the constraints.
   double Evaluate() {
     excess_bytes_ = lives_.live_bytes;
     time_ns_.assign(capacity_ns_.size(), 0);
@@ -163,8 +160,8 @@ class Ascent {
     purchase.Offer(lane.price[segment] / lane.rate, capacity_ns_[segment] * lane.rate, segment);
   }
 
-  // Buys the copy out from the gap's start and the copy back before its end. The buffer is held
-  // until it has left and after it returns.
+  // Copies out from the gap's start and back before its end. The buffer is held until it has left
+  // and after it returns.
   Ways Explore(const Life& life, const Gap& gap) {
     Ways ways;
     Way left;
@@ -194,7 +191,7 @@ class Ascent {
     return ways;
   }
 
-  // The cheapest way through all gaps, relative to staying, with two states after each touch.
+  // Relative to staying, with two states after each touch.
   double Live(const Life& life) {
     double plain = life.starts_copied ? kNever : 0, copied = life.starts_copied ? 0 : kNever;
     reached_.clear();
@@ -305,7 +302,6 @@ class Ascent {
     return squares > 0 ? step * gradient / std::sqrt(squares) : 0;
   }
 
-  // Raises the price of scarce resources, each at its own pace.
   void Step(double step) {
     for (size_t b = 0; b < memory_price_.size(); ++b)
       memory_price_[b] = std::max(
@@ -345,9 +341,7 @@ class Ascent {
   std::vector<double> capacity_ns_;  // by segment: the time available to one copy
   std::vector<double> fastest_ns_;   // by operation
   Lane out_, in_;
-  // Results of the last evaluation.
   std::vector<double> excess_bytes_, time_ns_, away_bytes_;
-  // Reused memory.
   std::vector<Way> best_left_;
   std::vector<Reached> reached_;
   Purchase purchase_;

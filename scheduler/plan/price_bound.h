@@ -1,10 +1,10 @@
 // A lower bound on every plan's time, by prices for memory and link time. Pure; any thread.
 //
 // The budget at chosen operations and the link's capacity between them become prices: per byte
-// held, copied out and copied back. Given prices, each buffer has a cheapest way through the
-// iteration (stay, swap or recompute) and each operation a cheapest workspace. Their sum is below
-// every plan's time *for any prices* (weak duality of the Lagrangian relaxation). Ascent along the
-// violated constraints raises it. Unlike the bound at one operation, it sees scarcity throughout.
+// held, copied out and copied back. Each buffer has a cheapest way through the iteration (stay,
+// swap or recompute) and each operation a cheapest workspace. Their sum is below every plan's time
+// *for any prices* (weak duality of the Lagrangian relaxation). Ascent along the violated
+// constraints raises it. Unlike the bound at one operation, it sees scarcity throughout.
 //
 // It never exceeds the optimum: buffers may be split at will, and merely evicted inputs of a
 // recomputation cost nothing.

@@ -45,7 +45,6 @@ class Measuring {
     return static_cast<double>(FootprintOf(problem_, profile_.at(id).size_bytes));
   }
 
-  // A movable buffer is held from its first to its last touch.
   void Measure(BufferId id, const std::vector<OperationId>& touches) {
     const Buffer& buffer = profile_.at(id);
     const bool movable = IsMovable(problem_, profile_.at(id));
@@ -96,7 +95,7 @@ class Measuring {
     return life;
   }
 
-  // The bytes that the engine could have copied meanwhile at its lowest rate.
+  // What the engine could have copied meanwhile at its lowest rate.
   double LatencyWork(int64_t alone, int64_t both) const {
     const int64_t rate =
         base::scale(std::min(alone, both), problem_.device.link_share_permille, 1000);

@@ -29,7 +29,7 @@ class Segments {
   // Operations may count on past the iteration's end.
   int32_t GroupOf(int32_t operation) const;
   bool IsCheck(int32_t operation) const;
-  // The first segment with activity after an operation; the last one before it.
+  // The first segment with activity after it; the last one before.
   int32_t After(int32_t operation) const;
   int32_t Before(int32_t operation) const;
 
@@ -38,7 +38,7 @@ class Segments {
   std::vector<int32_t> groups_;  // by operation
 };
 
-// The segments between two touches of a buffer.
+// Between two touches of a buffer.
 struct Gap {
   int32_t first = 0, last = 0;
   // The first segment began before the touch, so its check is outside the gap.

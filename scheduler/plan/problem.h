@@ -1,4 +1,4 @@
-// A planner's input: one iteration, one device, one budget. Plain values; the profile is not owned.
+// A planner's input. Plain values; the profile is not owned.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct MappingPrices {
   bool operator==(const MappingPrices&) const = default;
 };
 
-// A device and its link. Known devices: networks/devices.h.
+// Known devices: networks/devices.h.
 struct DeviceModel {
   int64_t to_host_bytes_per_second = 0;    // alone
   int64_t to_device_bytes_per_second = 0;  // alone

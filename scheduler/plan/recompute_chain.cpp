@@ -49,8 +49,7 @@ RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
     can_be_made_until_freed_.push_back(CanRecomputeUntilFreed({static_cast<int32_t>(i)}));
 }
 
-// Until one of its buffers is written again. The operation that does so still finds the old
-// content.
+// Until a buffer is written again. The operation that does so still finds the old content.
 int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
   const Operation& it = profile_.at(operation);
   if (!it.replayable || ChangesInPlace(it)) return -1;
@@ -118,7 +117,6 @@ bool RecomputeChains::LivesBefore(BufferId buffer, OperationId before) const {
   return it.persistent || (it.born < before && before <= it.dies);
 }
 
-// Visits the operation that wrote the target; false if the target cannot be rebuilt.
 bool RecomputeChains::Collect(BufferId target, Search& search) const {
   if (search.present(target)) return true;
   if (is_live_ && !LivesBefore(target, search.before)) return false;

@@ -1,6 +1,6 @@
 // Finds the operations that must rerun to restore lost content, back to content that still exists.
 //
-// Pure; any thread. Built once per profile; a query costs as much as its answer is long.
+// Pure. Built once per profile; a query costs as much as its answer is long.
 //
 // An operation can rerun if it is replayable, changes nothing in place, and none of its buffers has
 // been written since. A presumed read of an input counts as a write unless its output is touched at
@@ -23,10 +23,9 @@ class RecomputeChains {
   explicit RecomputeChains(const Problem& problem)
       : RecomputeChains(problem.iteration(), problem.is_live) {}
 
-  // Whether the buffer's content is resident when the query's operation is about to run.
   using Present = base::FunctionRef<bool(BufferId)>;
 
-  // A query's visited operations. Frequent callers keep one to avoid allocations.
+  // Frequent callers keep one to avoid allocations.
   class Marks {
    public:
     explicit Marks(size_t operations) : question_of_(operations, 0) {}
@@ -37,25 +36,25 @@ class RecomputeChains {
     uint32_t question_ = 0;
   };
 
-  // The operations, in order, that restore all targets' content as of `before`. Empty if one cannot
-  // be restored, or if all are present.
+  // In order, to restore the content as of `before`. Empty if one cannot be restored, or if all are
+  // present.
   std::vector<OperationId> Find(const std::vector<BufferId>& targets, OperationId before,
                                 Present present, Marks& marks) const;
   std::vector<OperationId> Find(const std::vector<BufferId>& targets, OperationId before,
                                 Present present) const;
 
-  // Whether the buffer would be resident before an operation if nothing were evicted.
+  // If nothing were evicted.
   bool LivesBefore(BufferId buffer, OperationId before) const;
 
-  // For an interval that ends with a free: whether the content stays recomputable throughout, since
-  // its inputs live as long and are not written. A live job may then drop it, and a workspace too.
+  // For an interval that ends with a free: its inputs live as long and are not written. A live job
+  // may then drop it, and a workspace too.
   bool IsRecomputableUntilFree(const IdleInterval& interval) const;
 
-  // Whether the content that `user` reads could be recomputed by one operation until `until`, even
-  // if the buffer is freed before.
+  // Whether one operation could recompute what `user` reads until `until`, even if the buffer is
+  // freed before.
   bool IsRecomputableAt(BufferId buffer, OperationId user, OperationId until) const;
 
-  // The last operation before `before` that wrote the buffer; index -1: none in this iteration.
+  // Index -1: none in this iteration.
   OperationId WriterBefore(BufferId buffer, OperationId before) const;
 
  private:

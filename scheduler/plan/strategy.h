@@ -1,6 +1,5 @@
-// The interface of all strategies: from a problem to a plan. Strategies are stateless, pure and
-// deterministic; any thread. Each is one file in plan/strategies/, listed in strategies/registry.h.
-// Callers price plans with the cost model and check them with the validator.
+// From a problem to a plan. Strategies are stateless, pure and deterministic; any thread. Each is
+// one file in plan/strategies/, listed in strategies/registry.h. Callers price and check the plans.
 #pragma once
 
 #include <memory>
@@ -24,8 +23,8 @@ class Strategy {
   virtual std::string_view name() const = 0;     // as for `--strategy`: "vdnn-conv"
   virtual std::string_view summary() const = 0;  // one line with its source
   virtual StrategyOutcome MakePlan(const Problem& problem) const = 0;
-  // The same plan if it runs within the budget. Otherwise a repaired one, with added actions marked
-  // Reason::kRepair. No plan only if even swapping everything fails.
+  // The same plan if it runs within the budget, else a repaired one (Reason::kRepair). No plan only
+  // if even swapping everything fails.
   virtual StrategyOutcome MakeRunnablePlan(const Problem& problem) const = 0;
 };
 

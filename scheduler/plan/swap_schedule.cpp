@@ -42,7 +42,7 @@ void SwapSchedule::Arrange(const std::vector<bool>& swapped) {
   }
 }
 
-// Two passes: the second accounts for copies left over from the first one's end.
+// The second pass accounts for copies left over from the first one's end.
 void SwapSchedule::ArrangeOffloads(const std::vector<bool>& swapped) {
   int64_t idle_from_ns = 0;
   for (int pass = 0; pass < 2; ++pass) {

@@ -1,9 +1,9 @@
 // A set of swaps without waits: offloads as early, and prefetches as late, as the link allows.
 //
 // Offloads run in the order in which their intervals begin. Prefetches are scheduled backward from
-// the intervals' ends. A buffer is evicted during the operations that lie wholly between its two
-// copies. The iteration is in steady state: copies still running at its end delay those of the next
-// one. (AutoSwap, section 4; des.py and swap.py of the reference.)
+// the intervals' ends. A buffer is evicted during the operations wholly between its two copies.
+// Copies still running at the iteration's end delay those of the next one. (AutoSwap, section 4;
+// des.py and swap.py of the reference.)
 //
 // Built once per problem; each query walks all intervals. One thread at a time.
 #pragma once
@@ -15,7 +15,6 @@
 
 namespace spillway::scheduler {
 
-// Shared by all schedules for the same intervals.
 struct SwapOrder {
   explicit SwapOrder(const std::vector<IdleInterval>& intervals);
 
@@ -24,14 +23,14 @@ struct SwapOrder {
 
 class SwapSchedule {
  public:
-  // kNever: computation never waits for a copy, so a buffer is evicted only between its copies.
-  // kAsNeeded: computation may wait, so a buffer can be evicted for its whole interval.
+  // kNever: a buffer is evicted only between its copies. kAsNeeded: for its whole interval, as
+  // computation may wait.
   enum class Waits { kNever, kAsNeeded };
 
   SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
                const SwapOrder& order, Waits waits = Waits::kNever);
 
-  // Operations [begin, end) without the buffer, counting on past the iteration's end.
+  // Operations [begin, end), counting on past the iteration's end.
   struct Away {
     int32_t begin = 0;
     int32_t end = 0;
@@ -47,10 +46,10 @@ class SwapSchedule {
   int64_t PrefetchStartNs(int32_t interval) const {
     return prefetch_ns_[static_cast<size_t>(interval)];
   }
-  // By operation: the timetable's load without evicted buffers.
+  // The timetable's load without evicted buffers.
   const std::vector<int64_t>& LoadBytes();
 
-  // The interval's range if it had the link to itself: an upper limit.
+  // As if it had the link to itself: an upper limit.
   Away EvictedRangeAlone(int32_t interval) const;
 
  private:

@@ -14,7 +14,6 @@ __extension__ using Wide = __int128;
 constexpr int64_t kNotYet = INT64_MAX;
 constexpr int64_t kRoundingNs = 2;
 
-// A buffer's place while the timeline is read from the start.
 struct Place {
   bool on_device = false;
   bool host_equal = false;     // the host copy equals the device's latest content
@@ -112,7 +111,7 @@ class Reading {
       if (i > 0 && copy.start_ns < copies[i - 1].end_ns)
         return MakeOffence(PlanFault::kCopiesOverlap, -1, copy.buffer,
                            "two copies run at once on one engine");
-      // The timeline lacks unfinished copies in the other direction; this only weakens the check.
+      // The timeline lacks unfinished copies the other way; this only weakens the check.
       int64_t shared_ns = 0;
       for (const CopyTime& other : opposite)
         shared_ns += std::max<int64_t>(
@@ -138,7 +137,6 @@ class Reading {
     }
   }
 
-  // Where the plan leaves a persistent buffer for the next iteration.
   Place PlaceAtEnd(BufferId id) const {
     Place result{.on_device = true};
     size_t next = 0;
@@ -164,7 +162,7 @@ class Reading {
     }
   }
 
-  // The time of the host calls that map the buffer. Its memory is taken when they begin.
+  // Its memory is taken when the calls begin.
   int64_t MapNs(BufferId id) const {
     if (profile_.at(id).size_bytes < problem_.min_movable_bytes) return 0;
     return problem_.device.mapping.MapNs(footprint(profile_.at(id).size_bytes));
@@ -296,7 +294,6 @@ class Reading {
     is_new&& ReusesDeadMemory(id) ? Take(id, start_ns) : TakeMapped(id, start_ns);
   }
 
-  // A dead buffer's mapped memory serves a new one of its size.
   bool ReusesDeadMemory(BufferId id) {
     int32_t& dead = dead_[footprint(profile_.at(id).size_bytes)];
     return dead > 0 && dead-- > 0;
@@ -338,7 +335,7 @@ class Reading {
   std::vector<Place> places_;
   const Lifetimes lives_;
   std::vector<std::pair<int64_t, int64_t>> host_calls_;  // (deadline, duration) of each call
-  std::map<int64_t, int32_t> dead_;                      // by footprint: dead buffers still mapped
+  std::map<int64_t, int32_t> dead_;                      // dead buffers still mapped
   // Changes of bytes in use, by time. Bytes freed at a time can be taken at that time.
   std::map<int64_t, Change> change_;
   size_t next_out_ = 0, next_in_ = 0;

@@ -1,5 +1,5 @@
-// When each operation runs and what is live then, if nothing waits or moves: the basis of
-// strategies. One per problem; immutable. Sizes are footprints, as in the cost model.
+// When each operation runs and what is live then, if nothing waits or moves. One per problem;
+// immutable. Sizes are footprints, as in the cost model.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace spillway::scheduler {
 
 class Timetable {
  public:
-  // `workspaces` has one index per operation, or is empty for the smallest ones.
+  // By operation, or empty for the smallest ones.
   explicit Timetable(const Problem& problem, const std::vector<int32_t>& workspaces = {});
 
   // The same loads and sizes, with each operation longer by its preceding recomputations.
@@ -33,14 +33,14 @@ class Timetable {
   }
   int64_t duration_ns(int32_t operation) const { return end_ns(operation) - start_ns(operation); }
 
-  // For non-negative times. The latter returns the first operation that has not ended by then.
+  // For non-negative times.
   int32_t FirstStartingFrom(int64_t when_ns) const;
   int32_t FirstEndingAfter(int64_t when_ns) const;
 
   int64_t footprint_bytes(BufferId buffer) const {
     return footprints_bytes_[static_cast<size_t>(buffer.index)];
   }
-  // The time of one copy alone on the link, including latency.
+  // Alone on the link, including latency.
   int64_t to_host_ns(BufferId buffer) const {
     return to_host_ns_[static_cast<size_t>(buffer.index)];
   }
@@ -52,7 +52,7 @@ class Timetable {
   const std::vector<int64_t>& load_bytes() const { return load_bytes_; }
   int64_t peak_bytes() const { return peak_bytes_; }
 
-  // An interval's first untouched operation, and the one that ends it, counting on if it wraps.
+  // The first untouched operation, and the one that ends it, counting on if it wraps.
   static int32_t BeginOf(const IdleInterval& interval) { return interval.from.index + 1; }
   int32_t EndOf(const IdleInterval& interval) const {
     return interval.wraps ? interval.to.index + operation_count() : interval.to.index;

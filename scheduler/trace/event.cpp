@@ -131,7 +131,7 @@ class ProfileMaker {
     written_[at] = true;
   }
 
-  // Buffers never freed live to the end. Those outside every operation get a life of one operation.
+  // Those outside every operation get a life of one operation.
   void Close() {
     const int32_t last = std::max(0, next_operation() - 1);
     for (Buffer& buffer : profile_.buffers) {

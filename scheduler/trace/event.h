@@ -32,7 +32,7 @@ struct Event {
   int64_t start_ns = 0;
   int32_t allocation = -1;
   int64_t size_bytes = 0;
-  // kOperation: function and shape, an index into EventTrace::identities.
+  // Of an operation's function and shape: an index into EventTrace::identities.
   int32_t identity = -1;
   int32_t stream = 0;
   int64_t duration_ns = 0;
@@ -52,11 +52,11 @@ struct EventTrace {
 
 base::Status CheckTrace(const EventTrace& trace);
 
-// The events [from, until), clamped. Allocations alive at `from` are allocated at the cut's start.
+// [from, until), clamped. Allocations alive at `from` are allocated at the cut's start.
 EventTrace CutTrace(const EventTrace& trace, size_t from, size_t until);
 
-// One iteration's events as a profile. Allocations alive at both ends become persistent. No
-// operation becomes replayable: a trace cannot prove that.
+// Allocations alive at both ends become persistent. No operation becomes replayable: a trace cannot
+// prove that.
 IterationProfile ProfileFromTrace(const EventTrace& trace);
 
 }  // namespace spillway::scheduler

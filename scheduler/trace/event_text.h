@@ -20,7 +20,7 @@ inline constexpr std::string_view kEventTextHead = "spillway events 1\n";
 
 base::Result<EventTrace> ReadEventText(std::string_view text);
 
-// Of an identity in a trace that was read from text; 0 for any other.
+// 0 for an identity that was not read from text.
 uint64_t ShapeOf(const std::string& identity);
 
 }  // namespace spillway::scheduler

@@ -1,5 +1,4 @@
-// One iteration of a job as the planner sees it: buffers with sizes and lifetimes, and operations
-// with durations, reads and writes.
+// One iteration of a job as the planner sees it.
 //
 // Invariants (checked by CheckProfile; every planner relies on them)
 //  1. Operations run in index order on one stream. The first follows the last: the iteration
@@ -43,8 +42,8 @@ enum class BufferKind : uint8_t {
   kOther,
   kInput,  // the minibatch; if persistent, the program rewrites it between iterations
   kParameter,
-  kOptimizerState,     // such as momentum
-  kParameterGradient,  // weight gradients
+  kOptimizerState,  // such as momentum
+  kParameterGradient,
   kActivation,
   kAuxiliary,  // saved by forward for backward: masks, statistics
   kGradient,
@@ -97,12 +96,11 @@ struct Operation {
   std::string name;
   OperationType type = OperationType::kOther;
   Phase phase = Phase::kForward;
-  // Running it again with equal inputs gives equal bytes. Otherwise it is never recomputed.
   bool replayable = false;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
-  // Of `reads`, those that a job has only seen to be no writes so far. What is made from such a
-  // buffer stays repeatable only where its output is on the device meanwhile.
+  // Of `reads`, those only seen to be no writes so far. What is made from them stays repeatable
+  // only where its output is on the device meanwhile.
   std::vector<BufferId> presumed_reads;
   int64_t duration_ns = 0;  // with workspaces[0], or without a workspace
   // Empty: needs none. Otherwise [0] needs the least memory.
@@ -122,10 +120,10 @@ struct IterationProfile {
   bool operator==(const IterationProfile&) const = default;
 };
 
-// A time between two operations in which none touches the buffer. The wrapping interval of a
-// persistent non-input buffer runs from its last touch over the iteration's end to its first touch:
-// from >= to. A buffer freed late has a last interval from its last touch until its free. There,
-// `to` is the operation after `dies`, possibly the profile's end, and the content is dead.
+// None of the operations between touches the buffer. The wrapping interval of a persistent
+// non-input buffer runs from its last touch over the iteration's end to its first touch: from >=
+// to. A buffer freed late has a last interval until its free, at the operation after `dies`,
+// possibly the profile's end.
 struct IdleInterval {
   BufferId buffer;
   OperationId from;
@@ -139,17 +137,17 @@ struct IdleInterval {
 
 base::Status CheckProfile(const IterationProfile& profile);
 
-// Adds a use of a buffer. A buffer without content counts as overwritten: there is nothing to read.
+// A buffer without content counts as overwritten: there is nothing to read.
 void AddTouch(Operation& operation, BufferId buffer, bool reads, bool writes, bool has_content);
 
 void SetLifetimesToTouches(IterationProfile& profile);
 
 std::vector<std::vector<OperationId>> TouchesByBuffer(const IterationProfile& profile);
 
-// All idle intervals of at least one operation, of movable buffers; by buffer, then time.
+// Of at least one operation, of movable buffers; by buffer, then time.
 std::vector<IdleInterval> IdleIntervals(const IterationProfile& profile, int64_t min_size_bytes);
 
-// Live bytes during each operation if nothing moves, without workspaces. The maximum is the peak.
+// If nothing moves, without workspaces. The maximum is the peak.
 std::vector<int64_t> LiveBytesByOperation(const IterationProfile& profile);
 int64_t PeakBytes(const IterationProfile& profile);
 

@@ -9,7 +9,7 @@
 namespace spillway::simulator::fft {
 namespace {
 
-// Calls `visit(coordinates)` for all points, the last axis fastest.
+// The last axis fastest.
 template <typename Visit>
 void ForEachPoint(const std::int64_t* lengths, Visit visit) {
   std::int64_t at[kMostRank];

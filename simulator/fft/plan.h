@@ -1,8 +1,7 @@
-// A cuFFT plan: shapes and layouts of a batch of transforms, and where its work area is.
+// A cuFFT plan: a batch of transforms, and where its work area is.
 //
-// Invariants
-//  2. Device memory is allocated for a plan's work area alone, as the real library does, unless the
-//     program has switched that off. Every transform overwrites its work area.
+// Invariant: device memory is allocated for a plan's work area alone, as the real library does,
+// unless the program has switched that off. Every transform overwrites its work area.
 #pragma once
 
 #include <cufft.h>
@@ -32,7 +31,7 @@ struct Plan {
   bool is_basic;  // its layout depends on whether a transform is in place
   Layout input, output;
   cudaStream_t stream;
-  bool allocates;  // the library, not the program, provides the work area
+  bool allocates;  // not the program
   bool is_made;
   void* work_area;
   std::uint64_t work_bytes;
@@ -44,7 +43,7 @@ inline bool IsDouble(cufftType type) {
 inline bool ReadsReals(cufftType type) { return type == CUFFT_R2C || type == CUFFT_D2Z; }
 inline bool WritesReals(cufftType type) { return type == CUFFT_C2R || type == CUFFT_Z2D; }
 
-// The layout of dense data. Reals of an in-place transform are padded to hold the complex ones.
+// Reals of an in-place transform are padded to hold the complex ones.
 Layout DenseLayout(const Shape& shape, bool is_real, bool is_half, bool in_place);
 
 // `is_half`: the last length is halved.

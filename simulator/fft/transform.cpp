@@ -63,7 +63,7 @@ void LineTransform::Run(Complex* line) {
   Split(copy_.data(), 1, line, length_, 0);
 }
 
-// Transforms `length` values, `step` apart, into adjacent ones: decimation in time.
+// From values `step` apart into adjacent ones: decimation in time.
 void LineTransform::Split(const Complex* from, std::int64_t step, Complex* to, std::int64_t length,
                           std::size_t factor) {
   if (length == 1) {

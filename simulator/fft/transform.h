@@ -1,7 +1,5 @@
 // Discrete Fourier transforms of one line, of any length, in double precision.
 //
-// Owns its tables.
-//
 // Invariants
 //  1. Results depend on the values alone: fixed order, one thread.
 //  2. A length is split into its prime factors. Bluestein's method serves prime factors beyond 64.
@@ -18,7 +16,7 @@ using Complex = std::complex<double>;
 
 class LineTransform {
  public:
-  // `sign` is that of the exponent: -1 forward, 1 inverse; nothing is scaled.
+  // -1 forward, 1 inverse; nothing is scaled.
   LineTransform(std::int64_t length, int sign);
   ~LineTransform();
 

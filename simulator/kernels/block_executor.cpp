@@ -35,7 +35,7 @@ struct Warp {
   std::uint32_t converging = 0;  // in Converge()
 };
 
-// A first-in first-out queue of ready fibers, at most a block's threads and the caller's stack.
+// Ready fibers: at most a block's threads and the caller's stack.
 class ReadyQueue {
  public:
   bool empty() const { return head_ == tail_; }
@@ -55,8 +55,8 @@ struct Executor {
   std::size_t dynamic_shared_bytes = 0;
   RunThreads run = nullptr;
   const void* closure = nullptr;
-  pthread_t host_thread{};  // which runs the grid
-  bool in_grid = false;     // still true at BeginGrid(): the previous grid was abandoned
+  pthread_t host_thread{};
+  bool in_grid = false;  // still true at BeginGrid(): the previous grid was abandoned
 
   Fiber caller;
   Fiber* current = &caller;
@@ -103,12 +103,11 @@ void ResetBlockState(Executor& self) {
   self.ready.clear();
   for (unsigned first = 0; first < self.threads; first += kWarpThreads)
     self.warps[first / kWarpThreads] = Warp{};
-  // Lanes beyond the block's last thread never run: they count as ended in every warp operation.
+  // Lanes beyond the block's last thread count as ended.
   const unsigned rest = self.threads % kWarpThreads;
   if (rest) self.warps[self.threads / kWarpThreads].ended = ~(Bit(rest) - 1);
 }
 
-// Releases the group of lanes that waits with `lane`, once all of its lanes have arrived.
 bool ReleaseGroup(Executor& self, unsigned warp_index, unsigned lane) {
   Warp& warp = self.warps[warp_index];
   Waiter* const waiters = &self.waiters[warp_index * kWarpThreads];
@@ -296,7 +295,6 @@ void Resume(Executor& self, const WaitingBlock& block) {
   self.blocked = true;
 }
 
-// Runs the block's threads, all on stacks of their own; returns whether they wait for the grid.
 bool RunTurn(Executor& self) {
   while (self.ended < self.threads && !WaitsForGrid(self)) GoTo(self, Next(self));
   return WaitsForGrid(self);

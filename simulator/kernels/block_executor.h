@@ -23,7 +23,6 @@ inline constexpr unsigned kMaxBlockThreads = 1024;
 inline constexpr unsigned kWarpThreads = 32;
 inline constexpr unsigned kMaxDynamicSharedBytes = 256 * 1024;
 
-// Runs every unstarted thread of the block; returns when none is left.
 using RunThreads = void (*)(const void* closure);
 
 // The state of the calling thread's loop: threads [unblocked_from, linear) ended without blocking.
@@ -57,17 +56,17 @@ void EndGrid();
 using EnterBlock = void (*)(std::uint64_t block, unsigned started);
 void RunBlocksTogether(std::uint64_t blocks, EnterBlock enter);
 void ThreadEnded(unsigned linear, unsigned started);
-// The loop has started every thread; [first, end) ended without blocking.
+// Every thread is started; [first, end) ended without blocking.
 void RunEnded(unsigned first, unsigned end);
 
 BarrierResult WaitAtBarrier(const ThreadPlace& place, bool predicate);
 std::uint64_t WaitInWarp(const ThreadPlace& place, std::uint32_t mask, std::uint64_t value,
                          std::uint32_t argument, WarpOperation operation);
-// Waits for the threads of the calling thread's tile: `tile_threads` is a power of two above 32.
+// `tile_threads` is a power of two above 32.
 void WaitInTile(const ThreadPlace& place, unsigned tile_threads);
-// Lets all other threads of the block run before the calling thread looks at memory again.
+// All other threads of the block run before the calling thread looks at memory again.
 void Yield(const ThreadPlace& place);
-// Waits for all threads of the grid; only in RunBlocksTogether().
+// Only in RunBlocksTogether().
 void WaitForGrid(const ThreadPlace& place);
 bool BlocksRunTogether();
 // Waits until all other lanes of the warp ended, blocked or arrived here; returns those here.

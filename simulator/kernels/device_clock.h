@@ -4,8 +4,8 @@
 //  1. A grid's clock begins at the launch's modelled begin, and never goes back.
 //  2. A read takes kCyclesPerRead and __nanosleep() its time; other instructions take none. So a
 //     kernel that waits for a time ends, and runs repeat.
-//  3. A thread that reads again and again waits: each of its reads takes a quarter of its wait.
-//     Millions of threads may wait one after another.
+//  3. A thread that reads again and again waits: each of its reads takes a quarter of its wait, as
+//     millions of threads may wait one after another.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// A separate stack, and the switch between stacks.
-//
-// A Fiber without a stack stands for the thread's ordinary stack. Stacks are never unmapped.
+// A separate stack, and the switch between stacks. A Fiber without a stack stands for the thread's
+// ordinary stack. Stacks are never unmapped.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +13,7 @@ struct Fiber {
 
 using FiberEntry = void (*)();
 
-// Makes the fiber begin at `entry`, with a new stack (with a guard page) if it has none. Numbers
-// spread the innermost frames over different cache sets.
+// A new stack has a guard page. Numbers spread the innermost frames over different cache sets.
 void PrepareFiber(Fiber& fiber, unsigned number, FiberEntry entry);
 void SwitchFiber(Fiber& from, const Fiber& to);
 std::size_t LiveStackBytes(const Fiber& fiber);

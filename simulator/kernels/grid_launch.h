@@ -1,7 +1,7 @@
 // The launch of a grid, from host code or from a kernel.
 //
-// A configuration (`<<<...>>>`) belongs to the calling thread's next call of a kernel. Kernel
-// bodies call RunChildGrids() last.
+// `<<<...>>>` configures the calling thread's next call of a kernel. Kernel bodies call
+// RunChildGrids() last.
 //
 // Invariants
 //  1. Host launches go to the CUDA runtime. Only programs (`simkernels --host`) have them.
@@ -42,7 +42,7 @@ using HostLaunch = void (*)(const KernelDescription& kernel, const GridConfigura
 void SetHostLaunch(HostLaunch launch);
 
 void RunChildGrids();
-// The driver started a grid: forgets children of a grid that siglongjmp abandoned.
+// For a grid that siglongjmp abandoned.
 void ForgetChildGrids();
 
 }  // namespace executor

@@ -1,20 +1,19 @@
 // The contract between the simulated driver and the suppliers of kernels.
 //
-// Used by: simulator/driver (loads images, runs bodies), plug-ins made by tools/simkernels,
-// simulator/dnn (its operations are kernels too), tests with their own kernels. Ownership: an image
-// is constant, with all it points to, and outlives the use of the driver.
+// Used by simulator/driver, plug-ins made by tools/simkernels, simulator/dnn and tests. An image is
+// constant and outlives the use of the driver.
 //
 // Invariants
-//  1. `cuModuleLoadData` and `cuLibraryLoadData` load an Image from a pointer to it, or from an ELF
-//     file that holds one (module_elf.h). From other data (a fat binary, a cubin, PTX) they make a
-//     module whose kernels and globals come by name from plug-ins: `<executable>.kernels.so` beside
-//     the program, the colon-separated paths in SPILLWAY_SIM_KERNELS, and `plugins/*.kernels.so`
-//     beside the driver. In the compute mode `tags` its metadata lists those that plug-ins lack
-//     (driver/device/listed_image.h): without a body.
+//  1. `cuModuleLoadData` and `cuLibraryLoadData` load an Image from a pointer to it, or from an
+//     ELF file that holds one (module_elf.h). For other data (a fat binary, a cubin, PTX) kernels
+//     and globals come by name from plug-ins: `<executable>.kernels.so` beside the program, the
+//     colon-separated paths in SPILLWAY_SIM_KERNELS, and `plugins/*.kernels.so` beside the driver.
+//     In the compute mode `tags` the module's metadata lists those that plug-ins lack, without a
+//     body (driver/device/listed_image.h).
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).
 //  3. Kernel names are the Itanium-mangled names that nvcc gives to the same kernels.
-//  4. siglongjmp abandons a body that touches unmapped device memory. So a body holds no lock while
-//     it touches memory, and the next body rebuilds all executor state.
+//  4. siglongjmp abandons a body that touches unmapped device memory. So a body holds no lock then,
+//     and the next body rebuilds all executor state.
 //  5. A body calls neither CUDA nor functions that allocate device memory.
 #pragma once
 
@@ -32,10 +31,9 @@ struct LaunchShape {
   std::uint32_t grid[3];
   std::uint32_t block[3];
   std::uint32_t dynamic_shared_bytes;
-  std::uint32_t cooperative =
-      0;  // 1: all blocks are resident at once, so that they can wait for each other
-  std::uint32_t clock_khz = 0;  // of the device's multiprocessors; 0: nobody says
-  std::int64_t begin_ns = 0;    // modelled
+  std::uint32_t cooperative = 0;  // 1: all blocks are resident at once
+  std::uint32_t clock_khz = 0;    // of the device's multiprocessors; 0: nobody says
+  std::int64_t begin_ns = 0;      // modelled
 };
 
 // On a GPU. The driver's time: max(flops / peak_flops, bytes / memory_bandwidth) + launch overhead.
@@ -49,7 +47,7 @@ using KernelBody = void (*)(const LaunchShape& shape, void* const* arguments);
 using KernelCostModel = KernelCost (*)(const LaunchShape& shape, void* const* arguments);
 
 struct KernelParameter {
-  std::uint32_t offset_bytes;  // in the packed parameter buffer, as cuKernelGetParamInfo reports it
+  std::uint32_t offset_bytes;  // as cuKernelGetParamInfo reports it
   std::uint32_t size_bytes;
 };
 
@@ -61,13 +59,13 @@ struct KernelEntry {
   const KernelParameter* parameters;
 };
 
-// A kernel's memory use. The compute mode `tags` needs it instead of running the kernel.
+// For the compute mode `tags`, instead of running the kernel.
 enum class UseKind : std::uint32_t {
   kRead,
-  kWrite,     // all of it, without reading it
-  kUpdate,    // reads and writes
+  kWrite,  // all of it, without reading it
+  kUpdate,
   kClobbers,  // reads and writes; no other output depends on the bytes read
-  kPart,      // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
+  kPart,      // the `part`-th of `parts` interleaved parts, at most four; the others stay
   kFill,      // sets each byte to `part`, whatever was read
 };
 
@@ -82,8 +80,7 @@ struct KernelUse {
 struct KernelUseList {
   static constexpr std::uint32_t kMost = 128;
 
-  std::uint64_t
-      identity;  // a hash of the shapes and scalars that the results depend on; no addresses
+  std::uint64_t identity;  // of all that the results depend on; no addresses
   std::uint32_t count;
   KernelUse uses[kMost];
 };
@@ -97,8 +94,8 @@ struct GlobalEntry {
 };
 
 struct DriverServices {
-  // Calls visit(context, begin, end) for the parts of a range that may hold other bytes than zeros,
-  // in ascending order. Costs what these parts cost. The range must be readable, as for loads.
+  // Visits the parts of a readable range that may hold other bytes than zeros, in ascending order.
+  // Costs what these parts cost.
   void (*for_written)(const void* base, std::uint64_t size_bytes,
                       void (*visit)(void* context, const void* begin, const void* end),
                       void* context);
@@ -112,8 +109,8 @@ struct Image {
   std::uint32_t global_count;
   const GlobalEntry* globals;
   const KernelUses* kernel_uses = nullptr;  // from version 2 on: one per kernel
-  // From version 3 on; called before any body. With it bodies run in the compute mode `tags`, too,
-  // on the bytes that are there: `kernel_uses` only tell how long a launch takes.
+  // From version 3 on; called before any body. With it bodies run in the compute mode `tags`, too:
+  // `kernel_uses` only tell how long a launch takes.
   void (*use_services)(const DriverServices& services) = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // An image as compilers pass modules to the driver: in an ELF file for NVIDIA's machine.
 //
-// The simulated driver finds the image in the file. Other readers of its symbol table get names and
-// sizes, as from a cubin. Ownership: the file lives as long as the process, as the image must.
+// Other readers of the file's symbol table get names and sizes, as from a cubin. The file lives as
+// long as the process, as the image must.
 //
 // Invariants
 //  1. Symbols have the image's names: kernels STT_FUNC, variables STT_OBJECT in `.nv.global`.

@@ -23,7 +23,6 @@ namespace {
 
 dim3 Dim(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
 
-// Finds the kernel's function, by which the runtime knows it.
 void LaunchOnDevice(const spillway::simulator::KernelDescription& kernel,
                     const spillway::simulator::executor::GridConfiguration& configuration,
                     void** arguments) {
@@ -35,7 +34,7 @@ void LaunchOnDevice(const spillway::simulator::KernelDescription& kernel,
       configuration.shared_bytes, static_cast<cudaStream_t>(configuration.stream)));
 }
 
-// Runs before every static initialiser of the program, because one may launch a kernel.
+// Before every static initialiser of the program: one may launch a kernel.
 __attribute__((constructor(101))) void RegisterProgram() {
   const auto& image = *spillway_sim_image();
   static const __fatBinC_Wrapper_t wrapper = {

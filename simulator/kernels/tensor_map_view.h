@@ -1,7 +1,7 @@
 // The simulated content of a CUtensorMap's 128 opaque bytes; NVIDIA's layout is not documented.
 //
-// Made by: simulator/driver (cuTensorMapEncode*). Read by: device/tensor_maps.h in kernels, and by
-// the driver, to find the memory that a launch may use.
+// Made by simulator/driver. Read by device/tensor_maps.h, and by the driver, for the memory that a
+// launch may use.
 //
 // Invariants
 //  1. Plain bytes that may be copied anywhere; a copy is as good as the original.

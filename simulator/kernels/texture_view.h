@@ -1,7 +1,6 @@
 // A texture or surface object as kernels see it: the handle is the address of a TextureView.
 //
-// Made by: simulator/driver (cuTexObjectCreate, cuSurfObjectCreate). Read by: device/textures.h and
-// device/surfaces.h in kernels, on the thread that drives the simulated GPU.
+// Made by simulator/driver. Read by device/textures.h and device/surfaces.h.
 //
 // Invariants
 //  1. Constant while the object lives. Using a destroyed object reads arbitrary memory.

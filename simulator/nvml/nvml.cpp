@@ -55,7 +55,7 @@ std::string UuidText(const Profile& profile, int ordinal) {
   return text;
 }
 
-// The machine by the same environment variables as the driver's.
+// By the same environment variables as the driver's.
 struct Machine {
   Profile profile;
   std::uint64_t capacity_bytes = 0;
@@ -86,7 +86,7 @@ Machine& TheMachine() {
   return *machine;
 }
 
-// 0 without a simulated driver in this process, which a preload library's name must not hide.
+// 0 without a simulated driver here, which a preload library's name must not hide.
 std::uint64_t ReadStatistics(const char* key, int ordinal) {
   static void* const driver =
       dlopen((OwnFolder() / "libcuda.so.1").c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);

@@ -1,9 +1,7 @@
 // The kernel that fingerprints memory (base/fingerprint_kernel.h), for the CPU.
 //
 // A GPU's blocks are loops over a piece's words here, and memory that was never written is skipped:
-// zeros add nothing. The kernel itself may run on the simulated GPU, too (tools/simkernels), but
-// reads every byte.
-// Threads: as all bodies (simulator/kernels/image.h). Never: allocates.
+// zeros add nothing. Threads: as all bodies (simulator/kernels/image.h). Never: allocates.
 #include "base/fingerprint_kernel.h"
 
 #include <algorithm>
@@ -31,7 +29,6 @@ T* At(std::uint64_t address) {
   return reinterpret_cast<T*>(address);
 }
 
-// One piece while its parts are visited in ascending order.
 struct Reading {
   const Launch& launch;
   const Piece& piece;
@@ -39,8 +36,7 @@ struct Reading {
   std::uint64_t sums[2] = {0, 0};
 };
 
-// One lane's sum of the whole words [i, last). WordSums computes the same; but its arrays hold both
-// lanes, and the compiler keeps them in memory.
+// WordSums computes the same, but the compiler keeps its arrays in memory.
 std::uint64_t LaneSum(const Lane& lane, const char* from, std::uint64_t i, std::uint64_t last) {
   std::uint64_t low_key = lane.low + i * lane.low_step;
   std::uint64_t high_key = lane.high + i * lane.high_step;
@@ -56,7 +52,6 @@ std::uint64_t LaneSum(const Lane& lane, const char* from, std::uint64_t i, std::
   return sum;
 }
 
-// Both lanes of each stretch in turn, while it is in the cache.
 void AddWholeWords(Reading& reading, std::uint64_t i, std::uint64_t last) {
   constexpr std::uint64_t kWordsAtOnce = 1024;
   while (i < last) {
@@ -77,7 +72,7 @@ void AddLastWord(Reading& reading, std::uint64_t i) {
   for (int lane = 0; lane < 2; ++lane) reading.sums[lane] += sums.sum(lane);
 }
 
-// A word may lie in two parts: it is added once.
+// A word in two parts is added once.
 void AddPart(void* context, const void* begin, const void* end) {
   Reading& reading = *static_cast<Reading*>(context);
   const Piece& piece = reading.piece;

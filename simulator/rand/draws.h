@@ -3,8 +3,8 @@
 // Pure: a draw depends on its source and its place alone.
 //
 // Invariants
-//  1. All pseudorandom generators draw Philox' words under different keys. So their numbers are
-//     deterministic and well distributed, but not those of the real library.
+//  1. All pseudorandom generators draw Philox' words under different keys. Their numbers are
+//     deterministic, but not those of the real library.
 //  2. Uniform draws are in (0, 1], as documented.
 #pragma once
 
@@ -26,8 +26,7 @@ enum class Distribution : std::int32_t { kWords, kUniform, kNormal, kLogNormal, 
 std::uint32_t Word(const Source& source, std::uint64_t i);
 std::uint64_t LongWord(const Source& source, std::uint64_t i);
 
-// The i-th draw of a call. `location` and `scale` are a normal draw's mean and deviation, or
-// Poisson's lambda and nothing.
+// `location` and `scale` are a normal draw's mean and deviation, or Poisson's lambda and nothing.
 float DrawFloat(const Source& source, Distribution distribution, std::uint64_t i, double location,
                 double scale);
 double DrawDouble(const Source& source, Distribution distribution, std::uint64_t i, double location,

@@ -18,7 +18,7 @@ struct curandGenerator_st {
   cudaStream_t stream;
   unsigned long long seed;
   unsigned dimensions;
-  unsigned long long position;  // of the next draw; of the next point for quasirandom generators
+  unsigned long long position;  // of the next draw, or quasirandom point
 };
 
 namespace spillway::simulator::rand {
@@ -128,7 +128,6 @@ bool IsScrambled(curandDirectionVectorSet_t set) {
          set == CURAND_SCRAMBLED_DIRECTION_VECTORS_64_JOEKUO6;
 }
 
-// The tables that programs give to their own kernels.
 template <typename Vectors, typename Word>
 Vectors* DirectionTable() {
   static auto* const table = [] {

@@ -40,7 +40,6 @@ std::vector<std::uint32_t> PrimeFactors(std::uint32_t number) {
   return factors;
 }
 
-// The primitive polynomials in ascending order.
 class Polynomials {
  public:
   struct Found {

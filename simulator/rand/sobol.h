@@ -4,8 +4,8 @@
 //  1. A prepared dimension never changes, so reading it needs no lock.
 //  2. Dimensions use the primitive polynomials in ascending order. The first ten have the initial
 //     numbers of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional
-//     projections", 2008); the others have numbers of our own. So from the eleventh dimension on
-//     the points differ from the real library's.
+//     projections", 2008). From the eleventh dimension on the points differ from the real
+//     library's.
 #pragma once
 
 #include <array>
@@ -21,10 +21,9 @@ void PrepareDimensions(std::uint32_t count);
 
 const Directions& DirectionsOf(std::uint32_t dimension);
 
-// What a scrambled sequence is exclusive-ored with.
 std::uint64_t ScrambleOf(std::uint32_t dimension);
 
-// The point's coordinate as a fraction of 2^64.
+// As a fraction of 2^64.
 std::uint64_t SobolPoint(std::uint32_t dimension, std::uint64_t index);
 
 }  // namespace spillway::simulator::rand

@@ -108,7 +108,7 @@ CUDA_MEMCPY2D BetweenArrays(const Place& target, const Place& source, const Box&
 }
 
 // In the old calls a run of bytes continues in the next row. Calls copy(place, box, bytes done
-// before) for the rest of the first row, the whole rows, and the beginning of the last.
+// before) for the rest of the first row, the whole rows, and the last.
 template <typename Copy>
 cudaError_t ByRows(const DriverTable& driver, const Place& start, std::size_t bytes, Copy copy) {
   CUDA_ARRAY3D_DESCRIPTOR array;

@@ -44,7 +44,7 @@ cudaError_t CopyAsync(const DriverTable& driver, void* target, const void* sourc
   }
 }
 
-// Calls `call` with the address in a registered variable, if all `size_bytes` lie inside it.
+// If all `size_bytes` lie inside the variable.
 template <typename Call>
 cudaError_t WithSymbol(const void* symbol, std::size_t size_bytes, std::size_t offset_bytes,
                        Call call) {
@@ -95,7 +95,7 @@ cudaError_t Fill2DAsync(const DriverTable& driver, void* pointer, std::size_t pi
                                             stream));
 }
 
-// Fills slice by slice, because rows between the extent's height and ysize must stay.
+// Rows between the extent's height and ysize must stay.
 template <typename Slice>
 cudaError_t FillSlices(cudaPitchedPtr pitched, cudaExtent extent, Slice slice) {
   for (std::size_t z = 0; z < extent.depth; ++z) {

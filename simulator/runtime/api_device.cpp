@@ -59,7 +59,6 @@ cudaError_t InitDevice(int device) {
   return PrimaryContext(device, &context);
 }
 
-// Simulated devices are alike: takes the first that is capable enough.
 cudaError_t Choose(const DriverTable& driver, int* device, const cudaDeviceProp* wanted) {
   int count = 0;
   const cudaError_t counted = CountDevices(driver, &count);

@@ -1,4 +1,3 @@
-// cudaGetDriverEntryPoint: the program's way to driver functions through the runtime.
 #include "simulator/runtime/entry.h"
 
 namespace spillway::simulator::runtime {

@@ -121,7 +121,7 @@ const CUDA_HOST_NODE_PARAMS* HostNode(const cudaHostNodeParams* params) {
   return reinterpret_cast<const CUDA_HOST_NODE_PARAMS*>(params);
 }
 
-// The general form in the driver's terms. Types that need no translation have the same layout.
+// Types that need no translation have the same layout.
 cudaError_t GeneralNode(const DriverTable& driver, cudaGraphNodeParams& params,
                         CUgraphNodeParams& out) {
   static_assert(sizeof(CUgraphNodeParams) == sizeof(cudaGraphNodeParams));

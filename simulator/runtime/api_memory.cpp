@@ -42,7 +42,7 @@ cudaError_t FreeAsync(const DriverTable& driver, void* pointer, cudaStream_t str
   return pointer ? ToRuntime(driver.cuMemFreeAsync(Address(pointer), stream)) : cudaSuccess;
 }
 
-// Elements of 16 bytes give the strictest pitch, which suits every element type.
+// Elements of 16 bytes give the strictest pitch, which suits every type.
 cudaError_t AllocatePitch(const DriverTable& driver, void** pointer, std::size_t* pitch_bytes,
                           std::size_t width_bytes, std::size_t height) {
   if (!pointer || !pitch_bytes) return cudaErrorInvalidValue;
@@ -67,7 +67,7 @@ cudaMemoryType RuntimeMemoryType(unsigned driver_type, unsigned managed) {
   return cudaMemoryTypeUnregistered;
 }
 
-// An address that the driver does not know is ordinary host memory: success, unregistered.
+// An unknown address is ordinary host memory: success, unregistered.
 cudaError_t PointerAttributes(const DriverTable& driver, cudaPointerAttributes* attributes,
                               const void* pointer) {
   if (!attributes) return cudaErrorInvalidValue;

@@ -1,5 +1,5 @@
-// The calls of nvcc's generated code: registration before main(), and the launch of
-// `kernel<<<...>>>(...)`. Source of the prototypes: crt/host_runtime.h and crt/device_functions.h.
+// The calls of nvcc's generated code. Source of the prototypes: crt/host_runtime.h and
+// crt/device_functions.h.
 #include <fatbinary_section.h>
 
 #include <vector>
@@ -79,8 +79,8 @@ SPILLWAY_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block,
   return cudaSuccess;
 }
 
-// Generated code asks once per kernel and keeps the answer for ever. So the answer is this
-// library's own record, which each launch resolves, independent of the driver's state.
+// Generated code keeps the answer for ever, so it is independent of the driver's state: this
+// library's own record, which each launch resolves.
 SPILLWAY_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   runtime::Kernel* const found = runtime::FindKernel(host_function);
   if (!found) return runtime::Record(cudaErrorInvalidDeviceFunction);

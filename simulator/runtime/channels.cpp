@@ -20,7 +20,7 @@ constexpr Format kFormats[] = {
     {CU_AD_FORMAT_FLOAT, cudaChannelFormatKindFloat, 32},
 };
 
-// Returns 0 unless the channels have no gaps and are all of one width.
+// 0 unless the channels have no gaps and are all of one width.
 unsigned CountOf(const cudaChannelFormatDesc& description) {
   const int bits[] = {description.x, description.y, description.z, description.w};
   unsigned count = 0;

@@ -1,6 +1,5 @@
-// The runtime's 2-D and 3-D copies in the driver's terms.
-//
-// With an array a 3-D copy counts in its elements.
+// The runtime's 2-D and 3-D copies in the driver's terms. With an array a 3-D copy counts in its
+// elements.
 #pragma once
 
 #include "simulator/runtime/entry.h"
@@ -14,7 +13,7 @@ struct Plane {
 
 CUDA_MEMCPY2D DriverCopy2D(const Plane& target, const Plane& source, std::size_t width_bytes,
                            std::size_t height, cudaMemcpyKind kind);
-// `texel_bytes` is the size of an array's element; 1 when both ends are linear memory.
+// Of an array's element; 1 when both ends are linear memory.
 CUDA_MEMCPY3D DriverCopy3D(const cudaMemcpy3DParms& wanted, std::size_t texel_bytes);
 
 }  // namespace spillway::simulator::runtime

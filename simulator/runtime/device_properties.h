@@ -1,6 +1,4 @@
-// Fills cudaDeviceProp from the driver's device attributes.
-//
-// Called on any thread with an initialised driver.
+// Fills cudaDeviceProp from the attributes of an initialised driver.
 #pragma once
 
 #include "simulator/runtime/entry.h"

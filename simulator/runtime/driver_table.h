@@ -1,4 +1,4 @@
-// Every driver function that the runtime uses, found as NVIDIA's runtime finds them.
+// The driver functions that the runtime uses, found as NVIDIA's runtime finds them.
 //
 // Invariants
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and

@@ -25,7 +25,7 @@ cudaError_t TakeLastError();
 cudaError_t PrepareDriver();
 cudaError_t PrepareContext();
 
-// The calling thread's device, by cudaSetDevice or the current context.
+// By cudaSetDevice or the current context.
 cudaError_t CurrentDevice(int* device);
 cudaError_t SelectDevice(int device);
 cudaError_t PrimaryContext(int device, CUcontext* context);
@@ -44,8 +44,8 @@ inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdevi
 
 #define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
 
-// An exported function whose work is one expression over `driver`. _DEVICE needs no context. _TWIN
-// exists a second time with `suffix`, for programs compiled with the per-thread default stream.
+// Its work is one expression over `driver`. _DEVICE needs no context. _TWIN exists a second time
+// with `suffix`, for the per-thread default stream.
 #define SPILLWAY_DEVICE_API(name, parameters, expression)                                 \
   SPILLWAY_EXPORT cudaError_t name parameters {                                           \
     using namespace spillway::simulator::runtime;                                         \

@@ -32,7 +32,7 @@ CUresult Load(FatBinary& binary) {
                                     nullptr, 0);
 }
 
-// Tries the plug-in's name first, then the registered name. They differ only for internal names.
+// They differ only for internal names.
 template <typename Ask>
 CUresult ByEitherName(const std::string& name, Ask ask) {
   const std::string common = WithoutFileMarks(name);

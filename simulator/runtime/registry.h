@@ -1,6 +1,6 @@
 // Fat binaries, kernels and device variables, which nvcc's code registers before main().
 //
-// Ownership: registered objects live as long as the process, even after their library was unloaded.
+// Registered objects live as long as the process, even after their library was unloaded.
 //
 // Invariants
 //  1. The first use of a kernel or variable loads its fat binary (cuLibraryLoadData).
@@ -45,9 +45,8 @@ void ForgetBinary(FatBinary* binary);
 
 // `key` is a host function, a __cudaGetKernel handle or a CUkernel. Null when unknown.
 Kernel* FindKernel(const void* key);
-// Loads the kernel's fat binary if needed. cudaErrorInvalidDeviceFunction when unknown.
+// cudaErrorInvalidDeviceFunction when unknown.
 cudaError_t ResolveKernel(const void* key, CUkernel* handle);
-// cudaErrorInvalidSymbol when unknown.
 cudaError_t ResolveVariable(const void* symbol, CUdeviceptr* address, std::size_t* size_bytes);
 cudaError_t PublishManaged();
 

@@ -1,4 +1,4 @@
-// Removes the parts of a mangled name by which nvcc separates different files' internal names.
+// Removes the marks of nvcc that separate different files' internal names.
 //
 // nvcc 13 writes an anonymous namespace as `<n>_GLOBAL__N__<hash>_<file>_<hash>` where g++ writes
 // `12_GLOBAL__N_1`. It puts `<n>_INTERNAL_<hash>_<file>_<hash>` before the path of variables inside

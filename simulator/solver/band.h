@@ -1,6 +1,5 @@
-// A sparse system as a band: rows and columns are reordered, then LAPACK factorises the band.
-//
-// The order is an implementation's own choice: solutions do not depend on it but for rounding.
+// A sparse system as a band: rows and columns are reordered, then LAPACK factorises it. Solutions
+// depend on the order only by rounding.
 //
 // Invariants
 //  1. Row i of the matrix is row places[i] of the band; columns likewise.

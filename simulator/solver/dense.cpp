@@ -1,5 +1,5 @@
-// Dense factorisations and solutions: LU (getrf, getrs), Cholesky (potrf, potrs), and QR (geqrf,
-// ormqr), in float and double. LAPACK computes, with one thread.
+// Dense LU (getrf, getrs), Cholesky (potrf, potrs), and QR (geqrf, ormqr). LAPACK computes, with
+// one thread.
 #include <cblas.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 namespace spillway::simulator::solver {
 namespace {
 
-// LAPACK works in blocks of so many columns where its work space allows.
 constexpr int kBlockColumns = 32;
 
 template <typename Real>
@@ -28,7 +27,7 @@ char PartOf(cublasFillMode_t fill) { return fill == CUBLAS_FILL_MODE_LOWER ? 'L'
 char TurnedBy(cublasOperation_t operation) { return operation == CUBLAS_OP_N ? 'N' : 'T'; }
 double Cube(double n) { return n * n * n; }
 
-// A = L U without exchanges, for callers that give no room for pivots. Returns LAPACK's info.
+// Without exchanges, for callers that give no room for pivots. Returns LAPACK's info.
 template <typename Real>
 int FactoriseInPlace(int rows, int columns, Real* a, std::int64_t lda) {
   int info = 0;
@@ -46,7 +45,7 @@ int FactoriseInPlace(int rows, int columns, Real* a, std::int64_t lda) {
   return info;
 }
 
-// Solves with unit lower and upper triangles, or with their transposes.
+// With unit lower and upper triangles, or with their transposes.
 template <typename Real>
 void SolveInPlace(char turned, int n, int columns, const Real* lu, std::int64_t lda, Real* b,
                   std::int64_t ldb) {
@@ -163,7 +162,7 @@ struct OrmqrOperation {
   SPILLWAY_SOLVER_REQUIRE(handle != nullptr, CUSOLVER_STATUS_NOT_INITIALIZED); \
   SPILLWAY_SOLVER_REQUIRE(condition, CUSOLVER_STATUS_INVALID_VALUE)
 
-// The real library's need is its own; programs only pass the room on.
+// Programs only pass the room on.
 cusolverStatus_t RoomFor(cusolverDnHandle_t handle, bool is_valid, std::int64_t count, int* out) {
   SPILLWAY_SOLVER_CHECK(is_valid && out != nullptr && count <= INT32_MAX);
   *out = static_cast<int>(std::max<std::int64_t>(count, 1));

@@ -1,7 +1,5 @@
-// The factors of a sparse matrix, which the low-level functions make step by step.
-//
-// A program's info object is one of these; on the device it owns device memory, as the real
-// library's does. Later steps of unprepared factors are INVALID_VALUE.
+// The factors of a sparse matrix, step by step: a program's info object. On the device it owns
+// device memory, as the real library's does. Later steps of unprepared factors are INVALID_VALUE.
 #pragma once
 
 #include <cstddef>

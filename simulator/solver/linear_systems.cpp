@@ -1,5 +1,5 @@
-// One call that solves A x = b: csrlsvlu, csrlsvqr, csrlsvchol, in host and device memory. QR is
-// computed as LU with pivots: the solution is the same but for rounding.
+// csrlsvlu, csrlsvqr and csrlsvchol, in host and device memory. QR is computed as LU with pivots:
+// the solution is the same but for rounding.
 #include <vector>
 
 #include "simulator/solver/sparse_handle.h"
@@ -40,7 +40,7 @@ struct SystemOperation {
   }
 };
 
-// A guess: the factors' fill is known only once the pattern is read.
+// The factors' fill is known only once the pattern is read.
 constexpr double kFlopsPerValue = 500;
 
 template <typename Real>

@@ -1,5 +1,5 @@
-// The low-level functions of sparse QR and Cholesky (cusolverSp_LOWLEVEL_PREVIEW.h). QR is computed
-// as LU with pivots, of square matrices; the program's work space is not needed.
+// Sparse QR and Cholesky (cusolverSp_LOWLEVEL_PREVIEW.h). QR is computed as LU with pivots, of
+// square matrices.
 #define DISABLE_CUSPARSE_DEPRECATED
 #include <cusolverSp_LOWLEVEL_PREVIEW.h>
 

@@ -1,5 +1,5 @@
-// Orders of rows on the host, and a matrix in another order. Every method gives the same order here
-// (band.h): programs only need a permutation that keeps the factors small.
+// Every method gives the same order here (band.h): programs only need a permutation that keeps the
+// factors small.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -40,13 +40,13 @@ bool IsSymmetric(const Pattern& pattern) {
   return true;
 }
 
-// B = A(p, q): row i of B is row p[i] of A, and column j of B is column q[j] of A. `map` follows.
+// Row i of B is row p[i] of A, and column j is column q[j]. `map` follows.
 void Permute(int rows, int columns, int base, int* offsets, int* indices, const int* p,
              const int* q, int* map) {
   std::vector<int> column_places(columns), new_offsets = {base}, new_indices, new_map;
   for (int i = 0; i < columns; ++i) column_places[q[i]] = i;
   for (int row = 0; row < rows; ++row) {
-    std::vector<std::pair<int, int>> entries;  // new column, old position
+    std::vector<std::pair<int, int>> entries;
     for (int i = offsets[p[row]] - base; i < offsets[p[row] + 1] - base; ++i)
       entries.emplace_back(column_places[indices[i] - base], i);
     std::sort(entries.begin(), entries.end());

@@ -1,6 +1,5 @@
-// The handle of cuSOLVER's sparse part, and its view of cuSPARSE's descriptors.
-//
-// A handle owns one pinned word, for results that programs ask for in host memory.
+// The handle of cuSOLVER's sparse part. It owns one pinned word, for results that programs ask for
+// in host memory.
 #pragma once
 
 #define DISABLE_CUSPARSE_DEPRECATED

@@ -18,7 +18,6 @@ void Tell(Value* to, Value value) {
   if (to != nullptr) *to = value;
 }
 
-// The two attributes of triangular solutions, both enumerations.
 template <typename Matrix, typename Use>
 cusparseStatus_t WithAttribute(Matrix matrix, cusparseSpMatAttribute_t attribute,
                                std::size_t size_bytes, Use use) {
@@ -41,7 +40,6 @@ using namespace spillway::simulator::sparse;
 
 extern "C" {
 
-// The forms with `Const` make descriptors that later calls only read; the object is the same.
 #define SPILLWAY_SPARSE_VECTORS(Const, Void, Dense, Sparse)                                   \
   cusparseStatus_t cusparseCreate##Const##DnVec(Dense* made, int64_t size, Void* values,      \
                                                 cudaDataType type) {                          \

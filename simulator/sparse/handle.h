@@ -1,4 +1,4 @@
-// The simulated cuSPARSE handle and the descriptors, whose contents programs do not see.
+// The simulated cuSPARSE handle and the descriptors.
 //
 // Invariants
 //  1. Scalars in host memory are copied at the call, those in device memory are read at execution.

@@ -1,5 +1,4 @@
-// Incomplete LU factorisation without fill-in (csrilu02). The columns of each row are sorted, as
-// the call requires.
+// csrilu02: without fill-in. The columns of each row are sorted, as the call requires.
 #include <new>
 
 #include "simulator/sparse/matrix.h"
@@ -68,7 +67,6 @@ struct FactoriseOperation {
     }
   }
 
-  // Subtracts the row above, from behind its diagonal on, from the values that this row has.
   static void Eliminate(const std::int32_t* columns, Real* values, std::int32_t above,
                         std::int32_t above_end, std::int32_t i, std::int32_t end) {
     std::int32_t own = i + 1;

@@ -1,4 +1,4 @@
-// A sparse matrix as operations see it: shapes by value, its three arrays as operands.
+// A sparse matrix as operations see it: its three arrays are operands.
 #pragma once
 
 #include "simulator/sparse/handle.h"

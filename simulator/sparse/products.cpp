@@ -5,7 +5,7 @@
 namespace spillway::simulator::sparse {
 namespace {
 
-// Every dense vector and matrix as rows and columns of any strides, in elements.
+// Rows and columns of any strides, in elements.
 struct Dense {
   std::int64_t rows, columns, row_stride, column_stride;
 
@@ -137,7 +137,7 @@ cusparseStatus_t Multiply(const Call& call, cudaDataType x_type, cudaDataType y_
   return call.a->type == CUDA_R_32F ? Launch<float>(call) : Launch<double>(call);
 }
 
-// The real library's buffers depend on its algorithm; this one has a use for a little memory.
+// The real library's buffers depend on its algorithm.
 constexpr std::size_t kBufferBytes = 1024;
 
 cusparseStatus_t TellBufferSize(cusparseHandle_t handle, cusparseConstSpMatDescr_t a,

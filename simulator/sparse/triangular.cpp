@@ -30,7 +30,7 @@ struct AnalyseOperation {
   }
 };
 
-// Values beside the triangle are not part of the matrix: one array may hold both factors of an LU.
+// Values beside the triangle do not count: one array may hold both factors of an LU.
 template <typename Real>
 struct SolveOperation {
   static constexpr char kName[] = "cusparse_triangle_solve";
@@ -172,7 +172,7 @@ cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle, cusparseOperation_t
   return solve(handle, operation != CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, a, x, y, state);
 }
 
-// An update of the diagonal alone brings only the diagonal, and is not simulated.
+// It brings only the diagonal, and is not simulated.
 cusparseStatus_t cusparseSpSV_updateMatrix(cusparseHandle_t handle, cusparseSpSVDescr_t state,
                                            void* new_values, cusparseSpSVUpdate_t part) {
   SPILLWAY_SPARSE_REQUIRE(handle != nullptr, CUSPARSE_STATUS_NOT_INITIALIZED);

@@ -9,7 +9,7 @@
 namespace spillway::scheduler::address {
 namespace {
 
-// Placing n buffers compares n^2 pairs. Above this size only the first order is tried.
+// Placing compares n^2 pairs. Above this size only the first order is tried.
 constexpr size_t kMostComparedOrders = 4096;
 // Successive search targets above the peak load, in 1/1024 of it.
 constexpr std::array<int64_t, 4> kAllowances = {0, 1, 8, 32};

@@ -18,7 +18,6 @@ Area AreaOf(const Buffer& buffer) {
   return static_cast<Area>(buffer.size_bytes) * static_cast<Area>(LifetimeOf(buffer));
 }
 
-// The order of placement; ties keep the problem's order.
 bool GoesFirst(const Buffer& one, const Buffer& other, PlacementOrder order) {
   const bool one_fixed = one.fixed_offset_bytes.has_value();
   const bool other_fixed = other.fixed_offset_bytes.has_value();
@@ -74,7 +73,7 @@ Layout PlaceInOrder(const Problem& problem, PlacementOrder order, HoleChoice cho
   const std::vector<Buffer>& buffers = problem.buffers;
   Layout layout;
   layout.offsets_bytes.assign(buffers.size(), 0);
-  std::vector<size_t> placed;  // by offset, so that their extents come out sorted
+  std::vector<size_t> placed;  // by offset
   std::vector<Extent> taken;
   for (const size_t next : Sequence(buffers, order)) {
     const Buffer& buffer = buffers[next];

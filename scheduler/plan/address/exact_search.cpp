@@ -27,7 +27,6 @@ struct Section {
   std::vector<int> blocks;
 };
 
-// Time cut into sections, shared by all rounds of the search.
 struct Sections {
   explicit Sections(const Problem& problem);
 
@@ -71,8 +70,8 @@ Sections::Sections(const Problem& problem) {
   }
 }
 
-// Breaks ties between blocks at the same offset. Width is a lifetime, span a number of sections.
-// Each solves problems quickly on which the others never end.
+// Width is a lifetime, span a number of sections. Each preference solves problems quickly on which
+// the others never end.
 enum class Preference {
   kCrowdedWideLarge,
   kCrowdedLargeSpan,
@@ -104,7 +103,6 @@ Key KeyOf(const Block& block, int64_t crowd, Preference preference) {
   return {};
 }
 
-// One depth-first search with one preference.
 class Round {
  public:
   Round(const Sections& sections, int64_t capacity, Preference preference, int64_t node_limit);
@@ -253,7 +251,7 @@ void Round::RankBlocks(Part& part) {
   }
 }
 
-// Splits `part` without `placed` wherever no waiting block connects two sections.
+// Splits wherever no waiting block connects two sections.
 std::vector<Round::Part> Round::Split(const Part& part, int placed) const {
   std::vector<Part> parts;
   parts.push_back({{}, part.first_section, part.end_section});
@@ -273,7 +271,7 @@ std::vector<Round::Part> Round::Split(const Part& part, int placed) const {
   return parts;
 }
 
-// False if a waiting block no longer fits. The caller must call UndoTo() in either case.
+// False if a waiting block no longer fits. Call UndoTo() in either case.
 bool Round::Place(int placed, int64_t offset) {
   const Block& block = blocks_[placed];
   const int64_t height = offset + block.size;
@@ -326,7 +324,6 @@ int64_t Round::LowestWaiting(int section) const {
   return lowest == kHighest ? 0 : lowest;
 }
 
-// Undoes everything since the mark, including parts solved meanwhile.
 void Round::UndoTo(const Mark& mark) {
   for (; least_undo_.size() > mark.least; least_undo_.pop_back())
     least_[least_undo_.back().index] = least_undo_.back().value;

@@ -2,10 +2,9 @@
 //
 // Depth-first over *resting* layouts. Any layout can be lowered until every buffer rests on another
 // or on offset zero. So placing buffers by offset, each on those below it, misses no solvable
-// problem. The search prunes by the floor and remaining size of each section of time, by gaps that
-// another buffer would fit, and by states that failed before. Parts of time that no waiting buffer
-// connects are solved alone. Resting ("canonical") layouts, section inference and dominance are
-// from Moffitt, "MiniMalloc" (ASPLOS 2023).
+// problem. Prunes by the floor and remaining size of each section of time, by gaps that another
+// buffer would fit, and by states that failed before. Resting ("canonical") layouts, section
+// inference and dominance are from Moffitt, "MiniMalloc" (ASPLOS 2023).
 //
 // Pure; any thread. Recursion is as deep as the number of buffers, hence kMostSearchedBuffers.
 #pragma once

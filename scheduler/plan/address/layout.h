@@ -12,7 +12,7 @@
 
 namespace spillway::scheduler::address {
 
-// Alive in [lower, upper): a buffer may take over the bytes of one that ends where it begins.
+// Alive in [lower, upper).
 struct Buffer {
   int64_t lower = 0;
   int64_t upper = 0;
@@ -30,14 +30,14 @@ struct Problem {
 
 struct Layout {
   std::vector<int64_t> offsets_bytes;
-  int64_t height_bytes = 0;  // the end of the highest buffer
+  int64_t height_bytes = 0;
 };
 
 inline bool OverlapInTime(const Buffer& one, const Buffer& other) {
   return one.lower < other.upper && other.lower < one.upper;
 }
 
-// The most bytes alive at once, a lower bound on every layout's height.
+// A lower bound on every layout's height.
 int64_t PeakLoadBytes(const std::vector<Buffer>& buffers);
 
 int64_t HeightOf(const std::vector<Buffer>& buffers, const std::vector<int64_t>& offsets_bytes);

@@ -20,7 +20,7 @@ bool OverlapInTime(const Residence& one, const Residence& other, int64_t period)
   return false;
 }
 
-// Places residences in [0, capacity) one by one, where they cut the fewest pieces.
+// One by one, where they cut the fewest pieces.
 class Placement {
  public:
   Placement(const std::vector<Residence>& residences, int64_t period, int64_t capacity)
@@ -74,7 +74,6 @@ class Placement {
     if (*place != at) cuts_.insert(place, at);
   }
 
-  // What is free during all of its time.
   std::vector<Span> GapsFor(size_t residence) const {
     std::vector<Span> taken;
     for (const size_t other : placed_) {
@@ -114,7 +113,6 @@ class Placement {
   };
   static constexpr int64_t kNowhere = INT64_MAX;
 
-  // `first`, `last`: the first cuts that are not below the span's begin and end.
   void Consider(const Span& gap, const Span& span, size_t first, size_t last, Fit* best) const {
     if (span.begin < gap.begin || span.end > gap.end) return;
     const bool begins_at_cut = cuts_[first] == span.begin, ends_at_cut = cuts_[last] == span.end;
@@ -124,7 +122,6 @@ class Placement {
     if (cost < best->cost) *best = {cost, span};
   }
 
-  // Beside the ends of each gap, it begins or ends at a cut. The other end moves along with it.
   std::vector<Span> InOneGap(const std::vector<Span>& gaps, int64_t granules) const {
     Fit best;
     for (const Span& gap : gaps) {

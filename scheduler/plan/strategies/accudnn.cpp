@@ -28,8 +28,6 @@ class Pinning {
     });
   }
 
-  // Pins while some layer would wait and its map, or an earlier one on the link, fits; then
-  // whatever else fits.
   Choices Pin() {
     for (size_t late = FirstLate(); late < swapped_.size(); late = FirstLate()) {
       if (!PinOneUpTo(late)) break;
@@ -60,7 +58,6 @@ class Pinning {
            bench_.problem().budget_bytes;
   }
 
-  // The first map whose t_ready is later than its layer's start.
   size_t FirstLate() const {
     int64_t ready_ns = bench_.timetable().start_ns(turn_);
     for (size_t i = 0; i < swapped_.size(); ++i) {
@@ -85,8 +82,7 @@ class Pinning {
     swapped_.erase(swapped_.begin() + static_cast<ptrdiff_t>(index));
   }
 
-  // Prefetches run back to back from the turn. Each is triggered by the operation running at its
-  // start, but not before its memory is free.
+  // Prefetches run back to back from the turn, but none before its memory is free.
   void SetTriggers() {
     int64_t ready_ns = bench_.timetable().start_ns(turn_);
     int32_t latest = turn_;

@@ -1,5 +1,5 @@
 // AccUDNN (Guo et al., ICCD 2019): swaps everything that spans the turn from forward to backward,
-// then pins what the budget allows, first the maps for which backward waits.
+// then pins what the budget allows.
 //
 // t_ready of a feature map is the end of its prefetch if all prefetches run back to back from the
 // start of backward. While some t_ready is too late for its layer, the algorithm pins an earlier

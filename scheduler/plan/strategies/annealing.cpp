@@ -108,7 +108,7 @@ class Annealing {
                          : kind == 1 ? Treatment::kSwap
                                      : Treatment::kRecompute;
     if (decision.treatment != Treatment::kSwap || interval.content_dead) return;
-    // As if it had the link to itself; the timetable is at least as slow as the chosen algorithms.
+    // The timetable is at least as slow as the chosen algorithms.
     const Timetable& timetable = bench_.timetable();
     const int32_t end = timetable.EndOf(interval);
     const int64_t start_ns = timetable.start_ns(end) - timetable.to_device_ns(interval.buffer);

@@ -1,8 +1,7 @@
 // Simulated annealing on the cost model, after improvement, which only makes single changes.
 //
-// It finds changes that pay only together, such as a later prefetch that makes space for a faster
-// algorithm, or two buffers that trade places. Deterministic for equal seeds; never worse than the
-// start.
+// It finds changes that pay only together, such as two buffers that trade places. Deterministic for
+// equal seeds; never worse than the start.
 #pragma once
 
 #include "base/prng.h"

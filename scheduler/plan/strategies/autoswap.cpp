@@ -43,7 +43,6 @@ class Selection {
 
   size_t size() const { return candidates_.size(); }
 
-  // Takes the best candidate across the highest load until the load fits or none is left.
   Choices Choose(const Weights& weights) {
     Choices choices = bench_.NoChoices();
     LoadTree load(bench_.timetable().load_bytes());
@@ -66,7 +65,6 @@ class Selection {
   }
 
  private:
-  // Candidates whose submodular score is evaluated per choice.
   static constexpr size_t kScoredPerChoice = 64;
 
   Weights RawScores(int32_t i) const {
@@ -85,7 +83,6 @@ class Selection {
     return {doa, doa > 0 ? doa * size : doa / size, wdoa, 0};
   }
 
-  // The integral of the load up to this operation.
   double WeightUntil(int32_t operation) const {
     const auto count = static_cast<int32_t>(weight_until_.size()) - 1;
     return weight_until_[static_cast<size_t>(operation % count)] +
@@ -138,8 +135,7 @@ class Selection {
     return -1;
   }
 
-  // The submodular score: how much of the load above the budget the absence relieves at its
-  // highest.
+  // The submodular score: what the absence relieves of the load above the budget, at its highest.
   int32_t BestNow(const std::vector<int32_t>& order, const std::vector<bool>& taken,
                   int32_t operation, const Weights& weights, const LoadTree& load) const {
     int32_t best = -1;
@@ -205,7 +201,7 @@ class WeightedSwaps : public ChoosingStrategy {
   }
 
  private:
-  // The slow-down; a plan that does not run is worse than any that does.
+  // A plan that does not run is worse than any that does.
   static double ValueOf(const Prediction& prediction, const Workbench& bench) {
     if (!prediction.runs()) return 10;
     const auto busy_ns =

@@ -1,5 +1,4 @@
-// AutoSwap (Zhang et al., 2019): swaps by a priority score until the load fits; Bayesian
-// optimisation weights the scores.
+// AutoSwap (Zhang et al., 2019): swaps by a priority score until the load fits.
 //
 // Candidates are large idle intervals across the highest load. Scores (sections 4.1 to 4.3):
 // duration of absence (DOA: idle time less both copies); area of absence (AOA: DOA times the size,
@@ -15,6 +14,6 @@ const ChoosingStrategy& AutoSwapDoa();
 const ChoosingStrategy& AutoSwapAoa();
 const ChoosingStrategy& AutoSwapWdoa();
 const ChoosingStrategy& AutoSwapSwdoa();
-const ChoosingStrategy& AutoSwap();  // weights all four, seeded by the problem
+const ChoosingStrategy& AutoSwap();  // by weights for all four, from Bayesian optimisation
 
 }  // namespace spillway::scheduler

@@ -14,7 +14,7 @@ struct CapuchinCandidate {
   int64_t size_bytes = 0;
 };
 
-// Compares bytes per nanosecond of overhead as products, so that zero overhead wins.
+// Compares products, so that zero overhead wins.
 bool SavesMore(int64_t bytes, int64_t cost_ns, int64_t other_bytes, int64_t other_cost_ns) {
   __extension__ using Wide = __int128;
   return Wide{bytes} * other_cost_ns > Wide{other_bytes} * cost_ns;

@@ -47,7 +47,6 @@ class Climb {
     return true;
   }
 
-  // The present choice's cost, which orders the tries.
   int64_t CostNs(int32_t interval) const {
     if (TreatmentOf(interval) == Treatment::kRecompute) return bench_.ChainNs(interval);
     return bench_.timetable().to_device_ns(bench_.interval(interval).buffer);
@@ -63,8 +62,7 @@ class Climb {
     return taken;
   }
 
-  // Tries faster algorithms: operations with the largest gain first, each from its fastest
-  // algorithm.
+  // The largest gain first, each operation from its fastest algorithm.
   bool GrantWorkspaces() {
     const std::vector<Operation>& operations = bench_.profile().operations;
     std::vector<std::pair<int64_t, size_t>> gains;
@@ -126,7 +124,7 @@ class Climb {
     return better;
   }
 
-  // When no plan can be faster, moves less: the job's own copies wait behind the plan's.
+  // Moves less when no plan can be faster: the job's own copies wait behind the plan's.
   void StayWherePossible() {
     for (int32_t i = 0; i < bench_.interval_count() && left_ > 0; ++i) {
       if (TreatmentOf(i) == Treatment::kStay || !bench_.IsCopied(i)) continue;
@@ -136,7 +134,6 @@ class Climb {
     }
   }
 
-  // Replaces an expensive choice by a cheaper one at about the same time.
   bool ExchangePairs() {
     bool better = false;
     for (const int32_t interval : TakenByCost()) {
@@ -156,7 +153,7 @@ class Climb {
 
   static constexpr size_t kSubstitutes = 4;
 
-  // Untaken intervals that cover most of this one and are nearly as large, the cheapest first.
+  // They cover most of this one and are nearly as large; the cheapest first.
   std::vector<Decision> Substitutes(int32_t interval) const {
     bench_.AddWork(bench_.interval_count());
     const IdleInterval& it = bench_.interval(interval);

@@ -11,7 +11,6 @@ struct Priced {
   Prediction prediction;
 };
 
-// Compares by whether it runs, then time, then bytes moved.
 bool RunsBetter(const Prediction& one, const Prediction& other);
 
 // `start` must run and carry its own prediction. At most `evaluations` calls of the model.

@@ -1,4 +1,4 @@
-// Every strategy by name: the papers' and Spillway's own. Thread-safe, never destroyed.
+// All strategies by name. Thread-safe, never destroyed.
 #pragma once
 
 #include <string_view>

@@ -21,7 +21,7 @@ std::vector<bool> Swapped(const Choices& choices) {
   return swapped;
 }
 
-// The load above the target, weighted by duration.
+// Weighted by duration.
 class Overload {
  public:
   Overload(const std::vector<int64_t>& load_bytes, const Timetable& timetable, int64_t target_bytes)
@@ -39,7 +39,6 @@ class Overload {
     }
   }
 
-  // The area alone, without the sums that Relief() needs.
   static double AreaOf(const std::vector<int64_t>& load_bytes, const Timetable& timetable,
                        int64_t target_bytes) {
     double area = 0;
@@ -120,7 +119,6 @@ class Round {
 
   const Timetable& timetable() const { return timetable_; }
 
-  // Takes up to `most` of the best options; false if there is none.
   bool Take(const Overload& overload, int64_t most) {
     std::vector<Option> options = Useful(overload);
     std::stable_sort(options.begin(), options.end(), BetterOption);
@@ -142,7 +140,6 @@ class Round {
   }
 
  private:
-  // Swaps that the link cannot serve in time become stays.
   void DropLateSwaps() {
     schedule_.Arrange(swapped_);
     bool any = false;
@@ -177,7 +174,7 @@ class Round {
     return options;
   }
 
-  // The best few of each kind that help by exact evaluation; by estimates if that takes too long.
+  // By exact evaluation; by estimates if that takes too long.
   std::vector<Option> Useful(const Overload& overload) {
     if (bench_.is_large()) return Promising(overload);
     std::vector<Option> useful;
@@ -197,7 +194,7 @@ class Round {
     return useful;
   }
 
-  // A buffer rebuilt and kept by a chain could be dropped again until its own time.
+  // A buffer that a chain keeps could be dropped again until its own time.
   void AddRelease(const Overload& overload, int32_t i, std::vector<Option>& options) const {
     const IdleInterval& interval = bench_.interval(i);
     const int32_t highest = overload.highest_at();
@@ -245,13 +242,11 @@ class Round {
                        static_cast<double>(std::max<int64_t>(1, cost_ns))});
   }
 
-  // The operation whose chain rebuilds the interval's buffer anyway; -1: none.
   int32_t RebuiltWithin(const IdleInterval& interval) const {
     const int32_t at = sketch_.rebuilt_at[static_cast<size_t>(interval.buffer.index)];
     return at > interval.from.index && at <= interval.to.index ? at : -1;
   }
 
-  // Replaces the estimate by the actual effect of the link or the chain.
   void Refine(const Overload& overload, Option& option) {
     if (option.treatment == Treatment::kSwap) {
       bench_.AddWork(bench_.size());
@@ -292,8 +287,7 @@ bool Fits(const Workbench& bench, const ReliefOptions& options, Choices& choices
   return same == choices && Overload(round.Loads(), round.timetable(), options.target_bytes).none();
 }
 
-// Removes superfluous choices, the most expensive first: recomputations by chain, then swaps by
-// size.
+// The most expensive first: recomputations by chain, then swaps by size.
 void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices,
           int64_t most_tries) {
   std::vector<std::pair<int64_t, int32_t>> order;
@@ -323,7 +317,6 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
   const auto duration_ns = [&](OperationId id) {
     return bench.DurationNs(id, choices.workspaces[static_cast<size_t>(id.index)]);
   };
-  // The original operation that a step is or precedes.
   std::vector<int32_t> operation_after(plan.steps.size());
   int32_t original = static_cast<int32_t>(count) - 1;
   for (size_t i = plan.steps.size(); i-- > 0;) {

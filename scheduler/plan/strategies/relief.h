@@ -2,11 +2,10 @@
 //
 // Each round takes the best swaps and recomputations for the load still above the target. A swap
 // hidden behind computation is nearly free; a recomputation costs its chain, unless another chain
-// rebuilds the buffer anyway. Then everything is evaluated anew: the lowered chains, and the link
-// that swaps share. In the end superfluous choices are removed.
+// rebuilds the buffer anyway. Then everything is evaluated anew. In the end superfluous choices are
+// removed.
 //
-// Sees memory as SwapSchedule and InstantLoads do, without waits; only the cost model knows whether
-// the result runs well.
+// Sees memory without waits; only the cost model knows whether the result runs well.
 #pragma once
 
 #include <optional>
@@ -16,12 +15,12 @@
 
 namespace spillway::scheduler {
 
-// The assumed cost of a swap: its copy out alone, or also its unmap and map calls. The former fits
-// if these hide behind the device, the latter if the host is the bottleneck.
+// The former fits if the mapping calls hide behind the device, the latter if the host is the
+// bottleneck.
 enum class SwapCosts { kCopies, kCopiesAndCalls };
 
 struct ReliefOptions {
-  int64_t target_bytes = 0;  // for all loads
+  int64_t target_bytes = 0;
   bool swaps = true;
   bool recomputes = true;
   SwapSchedule::Waits waits = SwapSchedule::Waits::kNever;  // of computation for copies
@@ -30,7 +29,6 @@ struct ReliefOptions {
   SwapCosts swap_costs = SwapCosts::kCopies;
 };
 
-// The effect of choices on memory and time without waits.
 struct Sketch {
   // By operation: its chain, plus its algorithm's time over the smallest workspace's.
   std::vector<int64_t> extra_ns;
@@ -42,12 +40,12 @@ struct Sketch {
 
 Sketch MakeSketch(const Workbench& bench, const Choices& choices);
 
-// Starts from `choices`, possibly empty or another strategy's. If the target needs waits, continues
-// as if they were allowed. Nullopt if it remains out of reach.
+// `choices` may be empty or another strategy's. If the target needs waits, continues as if they
+// were allowed. Nullopt: out of reach.
 std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices);
 
-// Sets each swap's trigger by backward scheduling from its interval's end, or later if its memory
-// is not free yet. Prefetches start in the order of need.
+// By backward scheduling from each interval's end, or later if its memory is not free yet.
+// Prefetches start in the order of need.
 void SetTriggers(const Workbench& bench, Choices& choices);
 
 }  // namespace spillway::scheduler

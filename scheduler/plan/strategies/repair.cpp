@@ -15,7 +15,6 @@ struct Excess {
   int64_t bytes = 0;
 };
 
-// The original operation whose step or chain is the first above the budget.
 Excess FirstExcess(const Workbench& bench, const Choices& choices) {
   const Plan plan = bench.Lower(choices);
   const std::vector<int64_t> loads = InstantLoads(bench, plan);
@@ -28,8 +27,7 @@ Excess FirstExcess(const Workbench& bench, const Choices& choices) {
   return {};
 }
 
-// The buffer's next touch, counting on past the iteration's end; -1: the interval does not span the
-// operation.
+// Counting on past the iteration's end; -1: the interval does not span the operation.
 int32_t NextUse(const Workbench& bench, int32_t index, int32_t operation) {
   const IdleInterval& interval = bench.interval(index);
   const int32_t count = bench.timetable().operation_count();
@@ -47,7 +45,7 @@ void Swap(Decision& decision) {
   decision.reason = Reason::kRepair;
 }
 
-// Evicts buffers, furthest next use first, until the excess is covered; false if too few are left.
+// False if too few are left.
 bool Evict(const Workbench& bench, const Excess& excess, Choices& choices) {
   std::vector<std::tuple<int32_t, int64_t, int32_t>> order;  // furthest and largest first
   for (int32_t i = 0; i < bench.interval_count(); ++i) {

@@ -4,7 +4,6 @@
 //   1. Where memory exceeds the budget, also swap out the buffers needed furthest in the future.
 //   2. Start each prefetch only when its buffer is needed, so that none blocks another.
 //   3. Evict every buffer while it is idle, and use the smallest workspaces.
-// Added swaps are marked Reason::kRepair.
 #pragma once
 
 #include <optional>

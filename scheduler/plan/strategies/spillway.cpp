@@ -18,7 +18,6 @@ constexpr int64_t kWorkForSearch = 3'000'000;
 constexpr int64_t kApproachSteps = 6;
 constexpr int64_t kSmallProblem = 400;  // few large intervals: combined changes matter more
 
-// How evaluations are divided between starts and renewals.
 struct Effort {
   size_t improved_starts = 1;
   int64_t for_each_start = 0;
@@ -51,7 +50,6 @@ int64_t EvaluationsFor(const Workbench& bench) {
   return kWorkForSearch / bench.size();
 }
 
-// Collects the candidates that run.
 class Starts {
  public:
   explicit Starts(Workbench& bench) : bench_(bench) {}
@@ -61,7 +59,6 @@ class Starts {
     if (prediction.runs()) runs_.push_back({std::move(choices), prediction});
   }
 
-  // As proposed; with retimed prefetches; with the fastest workspaces that fit.
   void ConsiderVariants(const Choices& choices) {
     Consider(choices);
     if (bench_.is_large()) return;
@@ -87,7 +84,6 @@ class Starts {
   std::vector<Priced> runs_;
 };
 
-// The fastest workspace of each operation that leaves room for the operation's buffers.
 std::vector<int32_t> FastestPossible(const Workbench& bench) {
   std::vector<int32_t> workspaces;
   for (const Operation& operation : bench.profile().operations) {
@@ -104,7 +100,7 @@ std::vector<int32_t> FastestPossible(const Workbench& bench) {
   return workspaces;
 }
 
-// Both if mapping has a price: only the plan's prediction shows which is better.
+// Only the plan's prediction shows which is better.
 std::vector<SwapCosts> SwapCostsOf(const Workbench& bench) {
   if (bench.is_large() || !bench.problem().device.mapping.AnyIsPaid()) return {SwapCosts::kCopies};
   return {SwapCosts::kCopies, SwapCosts::kCopiesAndCalls};
@@ -132,8 +128,7 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
   }
 }
 
-// Approaches the budget in a few steps from an easier one, improving each: choices that are good
-// with more memory are mostly good with less.
+// Choices that are good with more memory are mostly good with less.
 std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts costs,
                                 int64_t evaluations) {
   const Problem& problem = real.problem();
@@ -158,7 +153,6 @@ std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts c
   return choices;
 }
 
-// Removes random choices, relieves again and improves; keeps better results.
 class Renewal {
  public:
   Renewal(Workbench& bench, Priced start)
@@ -190,7 +184,7 @@ class Renewal {
     if (RunsBetter(attempt.prediction, best_.prediction)) best_ = std::move(attempt);
   }
 
-  // Removes either a few choices everywhere, or most that end within one part of the iteration.
+  // Either a few choices everywhere, or most that end within one part of the iteration.
   Choices WithRandomRemovals() {
     Choices choices = best_.choices;
     const auto count = static_cast<uint64_t>(bench_.timetable().operation_count());

@@ -12,7 +12,6 @@ bool IsCheckpoint(OperationType type) {
          type == OperationType::kOther;
 }
 
-// A forward output's interval from its last forward to its first backward use.
 bool SpansTheTurn(const IterationProfile& profile, const IdleInterval& interval) {
   return !interval.wraps && !interval.content_dead &&
          profile.at(interval.from).phase == Phase::kForward &&
@@ -61,7 +60,7 @@ void MoveConvolutionOutputs(const Workbench& bench, Choices& choices) {
 
 enum class Recompute { kSpeed, kMemory, kCostAware };
 
-// The largest memory of one operation, a minimum for every plan (l_peak of section 3.4).
+// A minimum for every plan (l_peak of section 3.4).
 int64_t LargestLayerBytes(const Workbench& bench) {
   int64_t largest_bytes = 0;
   for (const Operation& operation : bench.profile().operations) {
@@ -76,7 +75,7 @@ int64_t LargestLayerBytes(const Workbench& bench) {
   return largest_bytes;
 }
 
-// By forward operation: its segment's checkpoint, the last one at or before it.
+// The last checkpoint at or before each forward operation.
 std::vector<int32_t> SegmentHeads(const IterationProfile& profile) {
   std::vector<int32_t> heads(profile.operations.size(), 0);
   int32_t head = 0;
@@ -112,7 +111,6 @@ void RecomputeCheapLayers(const Workbench& bench, Recompute how, Choices& choice
   }
 }
 
-// The tensor cache: where the load exceeds the budget, moves the least recently used buffers.
 class TensorCache {
  public:
   TensorCache(const Workbench& bench, Choices& choices)

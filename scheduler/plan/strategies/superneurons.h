@@ -1,5 +1,5 @@
-// SuperNeurons (Wang et al., PPoPP 2018): liveness, a unified tensor pool for convolution outputs,
-// a tensor cache, cost-aware recomputation, and convolution workspaces from the rest.
+// SuperNeurons (Wang et al., PPoPP 2018): liveness, a unified tensor pool, a tensor cache,
+// cost-aware recomputation, and convolution workspaces from the rest.
 //
 // Checkpoints (convolutions, fully connected layers, joins, attention) are kept or moved; the
 // layers between two of them are recomputed. A segment whose sum stays below the largest layer is
@@ -12,12 +12,12 @@
 
 namespace spillway::scheduler {
 
-const ChoosingStrategy& SuperNeuronsLiveness();   // nothing moves; workspaces from free memory
-const ChoosingStrategy& SuperNeuronsOffload();    // convolution outputs move
-const ChoosingStrategy& SuperNeuronsCache();      // moves only what does not fit
-const ChoosingStrategy& SuperNeuronsSpeed();      // speed-centric recomputation, nothing moves
-const ChoosingStrategy& SuperNeuronsMemory();     // memory-centric recomputation, nothing moves
-const ChoosingStrategy& SuperNeuronsCostAware();  // the mixture of both, nothing moves
-const ChoosingStrategy& SuperNeurons();           // everything
+const ChoosingStrategy& SuperNeuronsLiveness();  // workspaces from free memory
+const ChoosingStrategy& SuperNeuronsOffload();
+const ChoosingStrategy& SuperNeuronsCache();
+const ChoosingStrategy& SuperNeuronsSpeed();      // nothing moves
+const ChoosingStrategy& SuperNeuronsMemory();     // nothing moves
+const ChoosingStrategy& SuperNeuronsCostAware();  // both, nothing moves
+const ChoosingStrategy& SuperNeurons();
 
 }  // namespace spillway::scheduler

@@ -13,7 +13,6 @@ bool ReadsBuffer(const Operation& operation, BufferId id) {
   return std::find(operation.reads.begin(), operation.reads.end(), id) != operation.reads.end();
 }
 
-// Whether it is an input of a forward layer of the right kind that backward needs again.
 bool IsMoved(const Workbench& bench, const IdleInterval& interval, Moves moves) {
   const IterationProfile& profile = bench.profile();
   if (moves == Moves::kNothing || interval.wraps || interval.content_dead) return false;

@@ -1,5 +1,4 @@
-// vDNN (Rhu et al., MICRO 2016): inputs of forward layers move out and return layer by layer in
-// backward.
+// vDNN (Rhu et al., MICRO 2016): inputs of forward layers move out and return in backward.
 //
 // `all` moves the inputs of every forward operation, `conv` only those of convolutions. `dynamic`
 // takes the first that fits, from the fastest arrangement (nothing moves, fastest algorithms) to

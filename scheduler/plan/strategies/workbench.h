@@ -1,5 +1,4 @@
-// The common data of strategies: one problem with its idle intervals, timetable, recompute chains
-// and model. One per call of Strategy::MakePlan(), on the caller's thread.
+// The common data of strategies. One per call of Strategy::MakePlan(), on the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ struct Choices {
   bool operator==(const Choices&) const = default;
 };
 
-// The work limit of a plan, in operations and intervals visited: some seconds, equal on every
-// machine. The larger limit is for problems with a node limit (live jobs) that are not large.
+// In operations and intervals visited: some seconds, equal on every machine. The larger limit is
+// for problems with a node limit (live jobs) that are not large.
 inline constexpr int64_t kMostWork = 120'000'000, kMostWorkWhenAsked = 300'000'000;
 inline constexpr int64_t kLargeIteration = 20'000;  // operations + intervals
 
@@ -44,33 +43,31 @@ class Workbench {
     return timetable_.footprint_bytes(interval(interval_index).buffer);
   }
 
-  // Whether its swap needs the link. Dead content is dropped, but a live job's program may still
-  // read it: it is copied unless it can be recomputed.
+  // Dead content is dropped, but a live job's program may still read it: it is copied unless it can
+  // be recomputed.
   bool IsCopied(int32_t index) const { return !chains_.IsRecomputableUntilFree(interval(index)); }
 
-  // Everything stays, smallest workspaces.
   Choices NoChoices() const;
   // Intervals that chains cannot rebuild stay.
   Plan Lower(const Choices& choices) const;
-  // The plan with drops as its only actions, for the memory effect of recomputation; cheaper.
+  // Drops are its only actions: cheaper, and enough for the memory effect of recomputation.
   Plan LowerForLoads(const Choices& choices) const;
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
-  // Searches then end with the best result so far.
+  // Searches then end.
   bool is_spent() const {
     const bool is_asked = problem_.node_limit > 0 && !is_large();
     return work_ >= (is_asked ? kMostWorkWhenAsked : kMostWork);
   }
   bool is_large() const { return size() > kLargeIteration; }
   int64_t work() const { return work_; }
-  // For visits that neither lower nor price.
   void AddWork(int64_t work) const { work_ += work; }
-  // The cost of one visit to all operations and intervals.
+  // Of one visit to all operations and intervals.
   int64_t size() const { return timetable_.operation_count() + interval_count() + 1; }
   // A bound on every plan: nothing moves and every workspace is granted.
   int64_t fastest_ns() const { return fastest_ns_; }
 
-  // The time of one interval's chain with all other buffers present; negative: not recomputable.
+  // With all other buffers present; negative: not recomputable.
   int64_t ChainNs(int32_t interval_index) const {
     return chains_ns_[static_cast<size_t>(interval_index)];
   }
@@ -130,13 +127,12 @@ class ChoosingStrategy : public Strategy {
   const std::string_view name_, summary_;
 };
 
-// The fastest workspace of at most `most_bytes`, the smaller on a tie. The first if none fits.
+// The smaller on a tie. The first if none fits.
 int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes);
 
-// Bytes in use during each step if copies took no time: a cheap lower estimate of the model's.
+// If copies took no time: a cheap lower estimate of the model's.
 std::vector<int64_t> InstantLoads(const Workbench& bench, const Plan& plan);
 
-// Each operation's fastest workspace in the memory that the plan leaves free.
 std::vector<int32_t> WorkspacesThatFit(const Workbench& bench, const Choices& choices);
 
 }  // namespace spillway::scheduler

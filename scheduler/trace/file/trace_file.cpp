@@ -46,8 +46,8 @@ std::string UnknownVersion(int version, int known) {
          std::to_string(known);
 }
 
-// A file may share tables, strings and vectors: to save space (names), or to make a small file
-// expand hugely. Adds up what reading would allocate, before anything is allocated.
+// A file may share tables, strings and vectors, to save space or to expand hugely. Adds up what
+// reading would allocate, before it does.
 class Claim {
  public:
   void Add(const flatbuffers::String* string) {

@@ -1,7 +1,7 @@
 // Reads and writes profiles and traces as versioned FlatBuffers.
 //
-// Readers check everything before use. A hostile file causes an error, never a crash, and takes at
-// most a small multiple of its size in memory.
+// Readers check everything before use. A hostile file causes an error, and takes at most a small
+// multiple of its size in memory.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ int AttributeOr(CUdevice_attribute attribute, CUdevice device, int otherwise) {
   return known ? value : otherwise;
 }
 
-// FMAs per clock and multiprocessor: CUDA programming guide, table of arithmetic instructions.
+// FMAs per clock and multiprocessor (CUDA programming guide).
 int Fp32Lanes(int major, int minor) {
   if (major == 3) return 192;
   const bool is_server_volta_or_ampere = (major == 6 || major == 7 || major == 8) && minor == 0;

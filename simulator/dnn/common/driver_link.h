@@ -4,7 +4,7 @@
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
 //     cuGetProcAddress.
 //  2. Device memory is allocated for cuFFT's work areas, cuSOLVER's factors and cublasXt's tiles
-//     alone. For results in host memory they also use one small pinned buffer and wait for the
+//     alone. Results in host memory go through one small pinned buffer, after a wait for the
 //     stream.
 #pragma once
 
@@ -43,11 +43,10 @@ struct DriverTable {
 
 const DriverTable* Driver();
 
-// As in the CUDA runtime: a current context stays, otherwise device 0's primary one becomes
-// current.
+// As in the CUDA runtime: a current context stays, else device 0's primary one is made current.
 bool EnsureContext();
 
-// Rates of the current device, for modelled times. Defaults replace values that the driver lacks.
+// Of the current device. Defaults replace values that the driver lacks.
 struct DeviceRates {
   double flops_per_second;
   double bytes_per_second;

@@ -1,5 +1,4 @@
-// An operation of the simulated libraries as a kernel: a plain struct of shapes and scalars, with
-// its device memory as separate pointer parameters.
+// An operation of the simulated libraries as a kernel: a plain struct of shapes and scalars.
 //
 // Invariants
 //  1. An operation is trivially copyable and has no pointers: device memory is in its operands.
@@ -59,7 +58,7 @@ struct OperationBlock {
   Op operation;
 };
 
-// An access fault happens only here, when part of [pointer, pointer + size) is not mapped for it.
+// An access fault happens only here.
 void TouchRange(void* pointer, std::uint64_t size_bytes, Access access);
 
 UseKind UseKindOf(Access access);
@@ -67,7 +66,7 @@ UseKind UseKindOf(Access access);
 // FNV-1a.
 std::uint64_t HashOf(const void* bytes, std::size_t size_bytes);
 
-// One OpenMP thread for the calling thread: the results do not depend on the number of cores.
+// So the results do not depend on the number of cores.
 class OneThreadScope {
  public:
   OneThreadScope();
@@ -79,7 +78,7 @@ class OneThreadScope {
   int threads_before_;
 };
 
-// The API accepted the operation, but it cannot be computed: prints the reason, ends the process.
+// The API accepted the operation: prints the reason, ends the process.
 [[noreturn]] void FailOperation(const char* operation_name, const char* reason);
 
 template <typename Op>
@@ -124,7 +123,7 @@ constexpr auto MakeParameters() {
   return parameters;
 }
 
-// Of an operation that finds its operands through pointers in device memory.
+// It finds its operands through pointers in device memory.
 template <typename Op>
 inline constexpr bool FollowsPointers = requires {
   Op::kFollowsPointers;
@@ -145,7 +144,7 @@ struct OperationImage {
                                    &kUses};
 };
 
-// Null when the driver refuses. Two threads may both load the image; that is harmless.
+// Null when the driver refuses. Loading twice is harmless.
 CUkernel LoadKernel(const Image& image);
 
 template <typename Op>
@@ -155,7 +154,7 @@ CUkernel KernelOf() {
   return kernel.load();
 }
 
-// The operands' own bytes count once each; `extra_bytes` (workspace passes) come on top.
+// Operands' bytes count once each; `extra_bytes` (workspace passes) come on top.
 template <typename Op>
 CUresult Enqueue(CUstream stream, const Op& operation,
                  const std::array<Operand, Op::kOperands>& operands, double effective_flops,

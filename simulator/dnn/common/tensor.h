@@ -1,7 +1,5 @@
 // Tensors as operations see them: any strides and three element types outside, dense floats inside.
 //
-// DenseInput and DenseOutput borrow device memory and own their scratch.
-//
 // Invariants
 //  1. A dense fp32 tensor is used in place; any other goes through dense fp32 scratch on the host.
 //  2. DenseOutput stores y = alpha * result + beta * y at Commit; beta = 0 never reads y.
@@ -26,7 +24,7 @@ struct TensorView {
   std::int64_t strides[kMaxRank];  // in elements
 
   std::int64_t Count() const;
-  std::int64_t ExtentBytes() const;  // from the first element to one past the last
+  std::int64_t ExtentBytes() const;  // from the first to one past the last
   std::int64_t Inner(int from) const;
   bool IsDenseFloat() const;
   bool operator==(const TensorView&) const = default;
@@ -41,7 +39,7 @@ std::uint16_t FloatToHalf(float value);
 float Bfloat16ToFloat(std::uint16_t bits);
 std::uint16_t FloatToBfloat16(float value);
 
-// Host memory for one body's temporaries, pooled because fresh pages cost more than the arithmetic.
+// Pooled, because fresh pages cost more than the arithmetic.
 class Scratch {
  public:
   explicit Scratch(std::int64_t count);

@@ -5,8 +5,7 @@
 
 namespace spillway::simulator::dnn {
 
-// Marks every 512 bytes (the smallest device allocation), so that memory in use elsewhere is
-// damaged.
+// Every 512 bytes (the smallest device allocation), so that memory in use elsewhere is damaged.
 inline void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
   constexpr std::uint64_t kStepBytes = 512;
   constexpr unsigned char kMark = 0xA5;

@@ -36,7 +36,7 @@ struct PointerBatchOperation {
   GemmProblem problem;
   std::uint64_t workspace_bytes;
 
-  // The pointers are first known here: touch all before any product starts.
+  // First known here: all are touched before any product starts.
   void TouchItems(void* const* a, void* const* b, void* const* c) const {
     for (std::int64_t i = 0; i < problem.batch_count; ++i) {
       TouchRange(a[i], problem.a.ExtentBytes(), Access::kRead);
@@ -76,7 +76,6 @@ struct GemmCall {
   cublasComputeType_t compute;
 };
 
-// The type of alpha and beta: that of the computation.
 Number ScaleNumber(cublasComputeType_t compute) {
   switch (compute) {
     case CUBLAS_COMPUTE_16F:

@@ -130,7 +130,7 @@ const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatu
 cublasStatus_t cublasLoggerConfigure(int, int, int, const char*) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetLoggerCallback(cublasLogCallback) { return CUBLAS_STATUS_SUCCESS; }
 
-// The interface before version 2 is not simulated, and only this call of it can report that.
+// Only this call of the interface before version 2 can report that it is not simulated.
 cublasStatus_t cublasGetError(void) { return CUBLAS_STATUS_NOT_SUPPORTED; }
 
 }  // extern "C"

@@ -15,9 +15,9 @@ struct cublasContext {
   cublasMath_t math_mode;
   cublasAtomicsMode_t atomics_mode;
   int multiprocessor_target;
-  void* workspace;  // the program's own, or null
+  void* workspace;  // the program's, or null
   size_t workspace_bytes;
-  void* result_slot;  // pinned; allocated at the first result for host memory
+  void* result_slot;  // pinned; allocated at the first use
 };
 
 namespace spillway::simulator::dnn {
@@ -32,10 +32,9 @@ inline Scalar ScalarArgument(cublasHandle_t handle, Number number, const void* g
   return ScalarArgument(handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE, number, given);
 }
 
-// Where an operation writes its result: the caller's device memory, or the pinned slot.
+// The caller's device memory, or the pinned slot.
 cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes,
                             void** target);
-// Copies a result from the pinned slot to the caller.
 cublasStatus_t FetchResult(cublasHandle_t handle, void* result, std::size_t size_bytes);
 
 }  // namespace spillway::simulator::dnn

@@ -8,7 +8,7 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// A vector with a negative step begins at its far end, as in BLAS.
+// A negative step begins at the far end, as in BLAS.
 template <typename Pointer>
 Pointer Start(Pointer base, std::int64_t n, std::int64_t step) {
   return step < 0 ? base - (n - 1) * step : base;
@@ -70,7 +70,7 @@ struct ReductionOperation {
     }
   }
 
-  // The first index, counted from 1, of the largest or smallest magnitude; 0 for an empty vector.
+  // Counted from 1; 0 for an empty vector.
   template <typename At>
   Result Extreme(At at) const {
     std::int64_t best = 0;

@@ -21,7 +21,7 @@ struct View {
   }
 };
 
-// The row at and below the diagonal that has the column's largest magnitude; the first of equals.
+// The first of equals.
 template <typename Real>
 std::int64_t PivotRow(const View<Real>& a, std::int64_t n, std::int64_t column) {
   std::int64_t best = column;
@@ -93,7 +93,7 @@ void SolveTransposed(const View<Real>& lu, std::int64_t n, const int* pivots, co
     SwapRows(b, columns, k, pivots[k] - 1);
 }
 
-// Touches every matrix before any is changed: an illegal access leaves all as they are.
+// Before any is changed: an illegal access leaves all as they are.
 template <typename Real>
 void TouchAll(Real* const* matrices, std::int64_t count, std::uint64_t size_bytes, Access access) {
   for (std::int64_t i = 0; i < count; ++i)

@@ -19,12 +19,11 @@ template <typename Real>
 inline constexpr Number kNumberOf = sizeof(Real) == sizeof(double) ? Number::kDouble
                                                                    : Number::kFloat;
 
-// Bytes from the first to the last of n elements, `step` apart; a negative step begins at the end.
+// From the first to the last of n elements, `step` apart; a negative step begins at the end.
 inline std::uint64_t VectorBytes(std::int64_t n, std::int64_t step, std::size_t element_bytes) {
   return n <= 0 ? 0 : ((n - 1) * std::abs(step) + 1) * element_bytes;
 }
 
-// A scalar argument: its value, or an operand that holds the value.
 struct Scalar {
   Number number;
   std::int32_t on_device;
@@ -41,7 +40,7 @@ inline Operand ScalarOperand(const Scalar& scalar, const void* given) {
   return Reads(scalar.on_device ? given : nullptr, NumberBytes(scalar.number));
 }
 
-// Known to be zero without reading device memory, so the scaled operand is not read either.
+// Then the scaled operand is not read either.
 inline bool IsKnownZero(const Scalar& scalar) { return !scalar.on_device && scalar.value == 0; }
 
 inline Operand ScaledOutput(const Scalar& beta, void* pointer, std::uint64_t size_bytes) {

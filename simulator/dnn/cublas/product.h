@@ -1,6 +1,4 @@
-// Matrix products, column-major as in BLAS.
-//
-// Half and bfloat16 matrices are computed in fp32.
+// Matrix products, column-major as in BLAS. Half and bfloat16 matrices are computed in fp32.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +22,7 @@ struct Matrix {
   }
 };
 
-// C = alpha op(A) op(B) + beta C, for each item of a batch; op(A) has m rows and k columns.
+// For each item of a batch; op(A) has m rows and k columns.
 struct GemmProblem {
   std::int64_t m, n, k;
   Matrix a, b, c;
@@ -75,12 +73,12 @@ class FloatMatrix {
 void Multiply(const GemmProblem& p, double alpha, double beta, const void* a, const void* b,
               void* c);
 
-// Marks the program's workspace, which a real split-K kernel would overwrite too.
+// A real split-K kernel would overwrite it too.
 void MarkWorkspace(void* workspace, std::uint64_t size_bytes);
 
 std::uint64_t BatchBytes(const Matrix& matrix, std::int64_t batch_count);
 
-// For the model of time. Tensor cores are not modelled: half precision has twice float's rate.
+// Tensor cores are not modelled: half precision has twice float's rate.
 double Flops(const GemmProblem& p);
 
 }  // namespace spillway::simulator::dnn

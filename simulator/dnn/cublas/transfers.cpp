@@ -3,7 +3,7 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// A column-major matrix of `columns` columns, in bytes; a vector has a column per element.
+// In bytes; a vector has a column per element.
 struct Columns {
   std::int64_t column_bytes;
   std::int64_t columns;
@@ -29,7 +29,7 @@ CUDA_MEMCPY2D CopyOf(Columns shape, Side from, Side to, bool to_device) {
   return copy;
 }
 
-// Adjacent columns are one column: such a vector is one copy, not one per element.
+// Adjacent columns are one column: such a vector is one copy.
 void Flatten(Columns* shape, Side* from, Side* to) {
   if (from->pitch_bytes != shape->column_bytes || to->pitch_bytes != shape->column_bytes) return;
   *shape = {shape->column_bytes * shape->columns, 1};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kTile = 2048;  // as documented
 
-// The device's primary context is current while one lives.
+// The device's primary context is current while it lives.
 class ContextScope {
  public:
   explicit ContextScope(CUdevice device) {
@@ -36,7 +36,7 @@ class ContextScope {
   bool is_current_ = false;
 };
 
-// A matrix of the program's, wherever it lies; a tile of it is copied to and from the device.
+// Wherever it lies; a tile is copied to and from the device.
 template <typename Real>
 class TiledMatrix {
  public:

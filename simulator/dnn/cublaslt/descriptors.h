@@ -1,11 +1,10 @@
-// What the simulated cublasLt keeps in the descriptors, which are opaque to programs.
-//
-// Ownership: a program may place a descriptor on its stack, so all of it is in the opaque bytes.
+// The contents of cublasLt's opaque descriptors. A program may place one on its stack, so all of it
+// is in the opaque bytes.
 //
 // Invariants
 //  1. A field holds exactly the bytes of its attribute, so that reading returns what was written.
-//  2. An attribute that only tunes a real library is kept and has no effect. One that would change
-//     the result and is not simulated is kept too; cublasLtMatmul then answers NOT_SUPPORTED.
+//  2. An attribute that only tunes a real library has no effect. For one that would change the
+//     result and is not simulated, cublasLtMatmul answers NOT_SUPPORTED.
 #pragma once
 
 #include <cublasLt.h>

@@ -18,7 +18,6 @@ float GeluSlope(float x) {
   return 0.5f * (1 + tangent) + 0.5f * x * (1 - tangent * tangent) * inner;
 }
 
-// The auxiliary matrix of one item.
 class Aux {
  public:
   Aux(const Epilogue& epilogue, void* data) : epilogue_(epilogue), data_(data) {}

@@ -34,13 +34,11 @@ struct Epilogue {
   bool WritesBias() const { return bias != Bias::kNone && bias != Bias::kAdded; }
 };
 
-// False when this epilogue is not simulated.
 bool EpilogueOf(std::uint32_t value, Epilogue* epilogue);
 
 std::uint64_t AuxBytes(const Epilogue& epilogue, std::int64_t rows, std::int64_t columns);
 
-// Changes the product of one item, dense and column-major, in place. `bias` and `aux` are device
-// memory of this item.
+// One item's product, dense and column-major, in place.
 void Apply(const Epilogue& epilogue, float* product, std::int64_t rows, std::int64_t columns,
            void* bias, void* aux);
 

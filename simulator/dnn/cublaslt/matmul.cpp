@@ -155,7 +155,7 @@ bool TypesAreSimulated(const MatmulSettings& settings, const Layouts& layouts) {
          (is_double ? scale == Number::kDouble : scale == Number::kFloat || scale == Number::kHalf);
 }
 
-// The settings that would change the result and have no simulation.
+// These would change the result.
 bool SettingsAreSimulated(const MatmulSettings& settings) {
   const auto* const scales = settings.scales;
   return settings.pointer_mode <= CUBLASLT_POINTER_MODE_DEVICE &&
@@ -221,7 +221,6 @@ std::uint64_t AllAuxBytes(const MatmulOperation& operation) {
   return (p.batch_count - 1) * stride_bytes + AuxBytes(e, p.m, p.n);
 }
 
-// C is an operand of its own only where D is another matrix.
 Operand OperandC(const MatmulOperation& operation, const Call& call) {
   const bool unread = IsKnownZero(operation.problem.beta);
   return Reads(unread ? nullptr : call.c, BatchBytes(operation.c, operation.problem.batch_count));
@@ -305,7 +304,7 @@ using namespace spillway::simulator::dnn;
 
 extern "C" {
 
-// One algorithm. It takes a workspace as a real one for large shapes does, and no more than it may.
+// One algorithm, with a workspace as a real one for large shapes takes.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
                                               cublasLtMatmulDesc_t settings,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,

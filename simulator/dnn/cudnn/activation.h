@@ -32,7 +32,7 @@ struct Activation {
     return x;
   }
 
-  // dy/dx times dy. As in cuDNN, invertible functions use y alone, ReLU and its kin use x.
+  // As in cuDNN, invertible functions use y alone, ReLU and its kin x.
   float Backward(float y, float dy, float x) const {
     switch (mode) {
       case CUDNN_ACTIVATION_SIGMOID:

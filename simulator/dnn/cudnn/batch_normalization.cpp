@@ -7,7 +7,7 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// Statistics are per feature. A feature has `images` runs of `run` values, `image_stride` apart.
+// A feature has `images` runs of `run` values, `image_stride` apart.
 struct Features {
   std::int64_t count;
   std::int64_t images;
@@ -43,7 +43,7 @@ void Affine(const Features& features, std::int64_t feature, float scale, float s
   }
 }
 
-// Moves `to` towards `value` by `factor`. Factor 1 does not read `to`.
+// Factor 1 does not read `to`.
 void Blend(float* to, double factor, double value) {
   *to = static_cast<float>(factor == 1 ? value
                                        : factor * value + (1 - factor) * static_cast<double>(*to));

@@ -158,7 +158,7 @@ Operand Workspace(void* workspace, const AlgorithmModel& model) {
   return Writes(model.workspace_bytes == 0 ? nullptr : workspace, model.workspace_bytes);
 }
 
-// The operand list counts the workspace once; further passes over it are extra.
+// The operands count the workspace once; further passes are extra.
 double ExtraBytes(const AlgorithmModel& model) {
   return std::max(0.0, model.workspace_passes - 1) * static_cast<double>(model.workspace_bytes);
 }

@@ -54,7 +54,6 @@ bool UnitSteps(const ConvolutionShape& shape) {
   return true;
 }
 
-// Transforms need planar images, one group, unit steps, and padding smaller than the filter.
 bool FitsTransforms(const ConvolutionShape& shape) {
   return shape.spatial_rank == 2 && shape.groups == 1 && UnitSteps(shape) &&
          shape.padding[0] < shape.kernel[0] && shape.padding[1] < shape.kernel[1];

@@ -1,12 +1,11 @@
-// Which algorithms a convolution can run with, their workspaces, and their modelled times on a GPU.
+// A convolution's algorithms, their workspaces, and their modelled times on a GPU.
 //
 // The figures follow the published arithmetic of each method: index tables for the precomputed
 // implicit product, an explicit column buffer, F(4x4, 3x3) Winograd tiles, padded power-of-two FFT
 // planes. The limits on shapes are those of cuDNN's documentation.
 //
-// Invariants
-//  1. Algorithms of one direction differ in workspace and in arithmetic. The implicit product needs
-//     no workspace and supports every shape.
+// Algorithms of one direction differ in workspace and in arithmetic. The implicit product needs no
+// workspace and supports every shape.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Checks the descriptors of a convolution against each other and turns them into plain shapes.
+// Turns a convolution's checked descriptors into plain shapes.
 #pragma once
 
 #include "simulator/dnn/cudnn/convolution_algorithms.h"

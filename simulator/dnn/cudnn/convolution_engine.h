@@ -44,7 +44,7 @@ struct ConvolutionShape {
 
 enum class Direction { kForward, kBackwardData, kBackwardFilter };
 
-// Cross-correlation. The direction selects the output, y, x (as dx) or w (as dw), from two inputs.
+// Cross-correlation. The direction selects which one is the output.
 struct ConvolutionTensors {
   float* x;
   float* w;

@@ -62,7 +62,7 @@ Perf PerfOf(const AlgorithmModel& model, const ConvolutionCall& call,
   return perf;
 }
 
-// The first `requested` algorithms by modelled time, in milliseconds as in cuDNN.
+// In milliseconds, as in cuDNN.
 template <typename Perf>
 cudnnStatus_t Rank(cudnnHandle_t handle, Direction direction, cudnnTensorDescriptor_t x,
                    cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t convolution,
@@ -80,8 +80,7 @@ cudnnStatus_t Rank(cudnnHandle_t handle, Direction direction, cudnnTensorDescrip
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Like Rank, but runs the algorithms that fit the workspace: the outputs are overwritten, as in
-// cuDNN.
+// Runs the algorithms that fit the workspace: the outputs are overwritten, as in cuDNN.
 template <typename Perf, typename Run>
 cudnnStatus_t Search(cudnnHandle_t handle, Direction direction, cudnnTensorDescriptor_t x,
                      cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t convolution,

@@ -1,7 +1,5 @@
-// The objects behind the simulated cuDNN's opaque handles, and how its functions answer.
-//
-// As in the real library a descriptor belongs to one thread at a time. Descriptors hold no device
-// memory; a program may destroy one as soon as the call that used it has returned.
+// The objects behind the simulated cuDNN's opaque handles. A descriptor belongs to one thread at a
+// time. A program may destroy one as soon as the call that used it has returned.
 //
 // Invariants
 //  1. Descriptors store element types that are not simulated (double, integers, fp8). Operations
@@ -99,18 +97,18 @@ cudnnStatus_t FromDriver(CUresult result);
 int DataTypeBytes(cudnnDataType_t type);
 ElementType ElementTypeOf(cudnnDataType_t type);
 
-// False when operations cannot work on such a tensor; then *status says why.
+// False: operations cannot work on it; *status says why.
 bool ViewOf(cudnnTensorDescriptor_t tensor, TensorView* view, cudnnStatus_t* status);
 bool ViewOf(cudnnFilterDescriptor_t filter, TensorView* view, cudnnStatus_t* status);
 
-// alpha and beta come as pointers to host floats for every element type simulated here.
+// Host floats for every element type simulated here.
 inline float ScalarOf(const void* scalar) { return *static_cast<const float*>(scalar); }
 
 inline CUstream StreamOf(cudnnHandle_t handle) {
   return reinterpret_cast<CUstream>(handle->stream);
 }
 
-// With beta != 0 an output is also read, but it stays one operand: its bytes count once.
+// With beta != 0 an output is also read, but its bytes count once.
 inline Operand Input(const TensorView& view, const void* pointer) {
   return Reads(pointer, view.ExtentBytes());
 }
@@ -126,7 +124,7 @@ inline Operand Output(const TensorView& view, void* pointer, const void* beta) {
     if (!(condition)) return ::spillway::simulator::dnn::Fail(status, "not true: " #condition); \
   } while (false)
 
-// Declares TensorView `view` of `descriptor`, or returns from the calling API function.
+// Declares `view`, or returns from the calling API function.
 #define SPILLWAY_DNN_VIEW(view, descriptor)                                                       \
   ::spillway::simulator::dnn::TensorView view;                                                    \
   do {                                                                                            \

@@ -1,5 +1,5 @@
-// Dropout. The generator's states lie in device memory, one counter per lane. The reserve space has
-// one bit per element: kept or dropped.
+// The generator's states lie in device memory, one counter per lane. The reserve space has one bit
+// per element: kept or dropped.
 #include <algorithm>
 #include <new>
 
@@ -10,7 +10,7 @@ namespace {
 
 struct LaneState {
   std::uint64_t seed;
-  std::uint64_t drawn;  // count of numbers that this lane has produced
+  std::uint64_t drawn;  // numbers that this lane has produced
 };
 
 constexpr std::int64_t kGenerators = 65536;
@@ -128,7 +128,7 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cu
   return CUDNN_STATUS_SUCCESS;
 }
 
-// A descriptor with null states serves only calls that draw no number (backward, inference).
+// Null states serve only calls that draw no number (backward, inference).
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
                                         unsigned long long seed) {

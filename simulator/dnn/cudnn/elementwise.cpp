@@ -54,7 +54,7 @@ struct ActivationBackwardOperation {
   }
 };
 
-// A tensor seen through the shape of a larger one: dimensions of size 1 are repeated.
+// Through the shape of a larger tensor: dimensions of size 1 are repeated.
 class Broadcast {
  public:
   Broadcast(const TensorView& small, const TensorView& large) : rank_(large.rank) {

@@ -25,7 +25,7 @@ struct PoolingGeometry {
   std::int64_t WindowPixels() const { return window[0] * window[1] * window[2]; }
 };
 
-// The part of one window that lies inside the image, half open.
+// Half open; inside the image.
 struct Window {
   std::int64_t begin[kSpatial];
   std::int64_t end[kSpatial];

@@ -1,6 +1,6 @@
 // A weak stand-in for every documented function of a library: prints once that the function is
-// missing, and answers NOT_SUPPORTED. Implementations replace theirs at link time. Built per
-// library with SPILLWAY_EXPORT_LIST (its functions) and SPILLWAY_NOT_SUPPORTED (its status).
+// missing, and answers NOT_SUPPORTED. Built per library with SPILLWAY_EXPORT_LIST (its functions)
+// and SPILLWAY_NOT_SUPPORTED (its status).
 #include <cstdio>
 
 namespace {

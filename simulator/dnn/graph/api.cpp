@@ -1,5 +1,5 @@
-// The functions of cuDNN's graph interface. cudnnBackendPopulateCudaGraph and UpdateCudaGraph are
-// not here: their stand-ins answer that they are not supported.
+// cudnnBackendPopulateCudaGraph and UpdateCudaGraph are not here: their stand-ins answer that they
+// are not supported.
 #include <new>
 
 #include "simulator/dnn/cudnn/descriptors.h"

@@ -35,10 +35,8 @@ struct Attribute {
 inline constexpr int kNoPart = -1;
 inline constexpr int kAnyOperation = -2;
 
-// Empty for a kind that is not known.
 std::span<const Attribute> AttributesOf(cudnnBackendDescriptorType_t kind);
 
-// Null when the kind has no such attribute.
 const Attribute* FindAttribute(cudnnBackendDescriptorType_t kind, cudnnBackendAttributeName_t name);
 
 bool IsOperation(cudnnBackendDescriptorType_t kind);

@@ -78,7 +78,7 @@ float Compute(const ChainStep& step, float x, float b, float dy) {
   }
 }
 
-// The element of a tensor that stands for a dense index of `shape`: dimensions of one repeat.
+// Dimensions of one repeat.
 std::int64_t Broadcast(const TensorView& tensor, const TensorView& shape, std::int64_t index) {
   std::int64_t element = 0;
   std::int64_t stride = 1;

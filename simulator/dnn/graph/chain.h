@@ -19,7 +19,7 @@ struct OperationGraph;
 struct ChainTensor {
   TensorView view;
   std::int32_t operand;  // of the graph's buffers; -1: virtual
-  float value;           // of a tensor by value, known when the plan is executed
+  float value;           // known when the plan is executed
   std::int32_t is_by_value;
   std::int32_t is_written;
 };

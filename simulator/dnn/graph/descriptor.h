@@ -1,13 +1,12 @@
 // A backend descriptor: a kind, its attributes, and whether it is finalized.
 //
-// As in the real library, a descriptor belongs to one thread at a time. Ownership: a handle is a
-// Descriptor, made by Create and deleted by Destroy. Its State is shared with the descriptors that
-// it became part of.
+// A descriptor belongs to one thread at a time. A handle is a Descriptor; its State is shared with
+// the descriptors that it became part of.
 //
 // Invariants
 //  1. A finalized State never changes.
-//  2. A part that was not finalized when it was set is a copy that never will be. So its owner
-//     cannot be finalized.
+//  2. A part that was not finalized when it was set never will be, so its owner cannot be
+//     finalized.
 #pragma once
 
 #include <cudnn.h>

@@ -1,11 +1,10 @@
-// How an operation graph can be executed, and the order in which heuristics name the engines.
+// An operation graph's engines, and the heuristics' order of them.
 //
-// A graph with one convolution has an engine per algorithm of the older interface, with the same
-// number, workspace and modelled time (cudnn/convolution_algorithms.h). Any other graph has two:
-// one kernel for all of it, or one operation after the other with results in the workspace.
+// A graph with one convolution has an engine per algorithm of the older interface
+// (cudnn/convolution_algorithms.h). Any other graph has two: one kernel for all of it, or one
+// operation after the other with results in the workspace.
 //
-// Invariants
-//  2. In the compute mode `full`, only graphs that are computed (chain.h) have engines.
+// Invariant: in the compute mode `full`, only graphs that are computed (chain.h) have engines.
 #pragma once
 
 #include <cudnn.h>
@@ -30,18 +29,18 @@ struct EngineModel {
 };
 
 struct Engine {
-  std::shared_ptr<const OperationGraph> graph;  // null behind a plan that was made of its text
+  std::shared_ptr<const OperationGraph> graph;  // null behind a plan made of its text
   EngineModel model;
 };
 
 int EngineCount(const OperationGraph& graph);
 EngineModel ModelEngine(const OperationGraph& graph, int index);
 
-// The supported engines, best first; of the mode FALLBACK those with the least workspace.
+// Best first; of the mode FALLBACK those with the least workspace.
 std::vector<EngineModel> RankEngines(const OperationGraph& graph, cudnnBackendHeurMode_t mode,
                                      const DeviceRates& rates);
 
-// Prints the graph once when it has no engine in this compute mode.
+// Prints the graph once when it has no engine.
 bool CanExecute(const OperationGraph& graph);
 
 }  // namespace spillway::simulator::dnn::graph

@@ -31,7 +31,6 @@ constexpr const char* NameOf(Family family) {
   return "cudnn_graph";
 }
 
-// The last operand is the workspace.
 template <Family kFamily>
 struct ComputedGraph {
   static constexpr const char* kName = NameOf(kFamily);

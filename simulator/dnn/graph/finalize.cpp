@@ -51,7 +51,6 @@ void AnswerAsConfiguration(State& state) {
   state.is_finalized = true;
 }
 
-// A finalized configuration of an engine, as heuristics and plans answer it.
 StatePointer ConfigurationOf(const Engine& engine, StatePointer graph) {
   const auto engine_state = NewState(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine_state->engine = std::make_shared<const Engine>(engine);

@@ -8,7 +8,6 @@
 namespace spillway::simulator::dnn::graph {
 namespace {
 
-// Where each direction's descriptors have their tensors.
 struct ConvolutionNames {
   Direction direction;
   cudnnBackendAttributeName_t x, w, y, settings, alpha, beta;

@@ -18,7 +18,7 @@ bool Reads(const Operation& operation, std::int64_t uid) {
   });
 }
 
-// Makers by the unique id of what they make. BAD_PARAM when a tensor has two.
+// By the unique id of what they make. BAD_PARAM when a tensor has two.
 cudnnStatus_t FindMakers(const Operations& operations,
                          std::map<std::int64_t, std::size_t>* makers) {
   for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -31,7 +31,6 @@ cudnnStatus_t FindMakers(const Operations& operations,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The operations so that each comes behind those whose results it reads.
 cudnnStatus_t Order(Operations* operations) {
   std::map<std::int64_t, std::size_t> makers;
   const cudnnStatus_t status = FindMakers(*operations, &makers);
@@ -69,7 +68,7 @@ Buffer BufferOf(const Operation& operation, const TensorUse& use) {
           tensor.is_by_value};
 }
 
-// Operations come in order, so a tensor's maker is seen before its other readers.
+// In order, so a tensor's maker is seen before its other readers.
 void AddBuffers(const Operation& operation, std::vector<Buffer>* buffers) {
   for (const TensorUse& use : operation.uses) {
     if (use.tensor.is_virtual) continue;

@@ -25,7 +25,6 @@ struct Buffer {
   std::int32_t is_by_value;
 };
 
-// What the graph mostly does: names its kernel.
 enum class Family : std::int32_t {
   kConvolutionForward,
   kConvolutionBackwardData,

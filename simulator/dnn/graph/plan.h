@@ -1,4 +1,4 @@
-// An execution plan: all that cudnnBackendExecute needs, without the graph that it came from.
+// All that cudnnBackendExecute needs, without the graph that it came from.
 //
 // Invariants
 //  1. A plan that is made of its text does the same as the plan that wrote it, in any process of

@@ -23,7 +23,7 @@ struct Tensor {
 
   std::int64_t Count() const;
   std::uint64_t DenseBytes() const;
-  std::uint64_t ExtentBytes() const;  // from the first element to one past the last
+  std::uint64_t ExtentBytes() const;  // from the first to one past the last
   // Memory within the extent is no element's: others may own it.
   bool HasGaps() const;
   bool ToView(TensorView* view) const;

@@ -12,7 +12,6 @@ CUresult Begin(CUstream handle, CUstreamCaptureMode mode) {
   });
 }
 
-// Captured edges carry no data.
 const CUgraphEdgeData* PlainEdges(std::size_t count) {
   static thread_local std::vector<CUgraphEdgeData> edges;
   edges.assign(count, CUgraphEdgeData{});

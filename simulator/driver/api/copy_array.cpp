@@ -3,7 +3,7 @@
 namespace spillway::simulator {
 namespace {
 
-// These calls are documented for one-dimensional arrays: an offset counts along the row.
+// As documented, only for one-dimensional arrays.
 Side RowOf(Call& call, CUarray handle, std::size_t offset_bytes, std::size_t bytes) {
   const Array& array = call.sim.arrays.Find(handle);
   Require(array.rows == 1 && array.slices == 1);

@@ -269,7 +269,7 @@ SIM_API(cuDeviceGetExecAffinitySupport)(int* supported, CUexecAffinityType type,
   });
 }
 
-// Export tables are undocumented, so this driver has none. NVIDIA's own CUDA runtime needs them.
+// Undocumented, so this driver has none. NVIDIA's own CUDA runtime needs them.
 SIM_API(cuGetExportTable)(const void** table, const CUuuid* id) {
   (void)id;
   static std::atomic<bool> said{false};

@@ -38,7 +38,6 @@ const ExecNode* FindUpdateConflict(const std::vector<ExecNode>& old_nodes,
                                    const std::vector<ExecNode>& new_nodes,
                                    CUgraphExecUpdateResult& result);
 
-// Nodes inside the bodies may change their parameters, by the same rules as others.
 CUgraphExecUpdateResult CompareBodies(const ConditionalRun& old_run, const ConditionalRun& fresh) {
   if (old_run.shape().type != fresh.shape().type ||
       old_run.bodies().size() != fresh.bodies().size())

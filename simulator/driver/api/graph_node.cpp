@@ -401,7 +401,7 @@ SIM_API(cuGraphMemFreeNodeGetParams)(CUgraphNode node, CUdeviceptr* out) {
              [&](const auto& params) { *out = params.free.dptr; });
 }
 
-// Attributes refine scheduling, which the device does not model; they are kept for queries alone.
+// They refine scheduling, which the device does not model; kept for queries.
 SIM_API(cuGraphKernelNodeSetAttribute)
 (CUgraphNode handle, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   return WithDriver([&](Call& call) {

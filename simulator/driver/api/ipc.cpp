@@ -77,7 +77,7 @@ SIM_API(cuIpcCloseMemHandle)(CUdeviceptr address) {
     };
     require_it();
     call.WaitForContext(*call.context);
-    require_it();  // another thread may have closed it during the wait
+    require_it();  // another thread may have closed it
     if (call.sim.imports.Close(address)) call.sim.allocations.Remove(address);
   });
 }

@@ -41,7 +41,7 @@ SIM_API(cuLaunchKernel)
   return Launch(function, shape, stream, parameters, extra);
 }
 
-// All launch attributes except cooperation refine scheduling, which the device does not model.
+// All attributes except cooperation refine scheduling, which the device does not model.
 SIM_API(cuLaunchKernelEx)
 (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;

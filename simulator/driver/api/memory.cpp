@@ -45,7 +45,6 @@ void Free(Call& call, CUdeviceptr address) {
   if (from_pool) call.TrimPools();
 }
 
-// In the compute mode `tags` host memory is sparse, like device memory.
 void* MapHost(std::size_t size_bytes) {
   const bool sparse = TheComputeMode() == ComputeMode::kTags;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (sparse ? MAP_NORESERVE : 0);
@@ -96,7 +95,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
   });
 }
 
-// Unpins `pointer` after all work that may use it. `otherwise` is the error for another kind.
+// Waits for all work that may use it. `otherwise` is the error for another kind.
 void ReleaseHost(Call& call, void* pointer, AllocationKind kind, CUresult otherwise) {
   RefuseWhileCapturing(call);
   const auto base = reinterpret_cast<std::uintptr_t>(pointer);
@@ -106,7 +105,7 @@ void ReleaseHost(Call& call, void* pointer, AllocationKind kind, CUresult otherw
   };
   require_it();
   call.WaitForContext(*call.context);
-  require_it();  // another thread may have released it during the wait
+  require_it();  // another thread may have released it
   call.sim.Release(base);
 }
 

@@ -86,7 +86,6 @@ struct JitOptions {
   void** values = nullptr;
 };
 
-// The program learns of a failure from the log that it asked for.
 template <class Action>
 void Reported(const JitOptions& jit, Action action) {
   JitReport report(jit.count, jit.options, jit.values);
@@ -246,7 +245,6 @@ CUresult Occupancy(int* blocks, const void* kernel, int block_size, std::size_t 
   });
 }
 
-// The block size with the most resident threads; among equals, the largest.
 CUresult BestBlockSize(int* min_grid, int* best, const void* kernel, CUoccupancyB2DSize shared_of,
                        std::size_t shared_bytes, int limit) {
   return WithContext([&](Call& call) {

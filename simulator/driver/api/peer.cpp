@@ -1,7 +1,7 @@
 // Peer access: all devices are peers of each other.
 //
-// Ordinary allocations become reachable context by context (cuCtxEnablePeerAccess), here for all
-// contexts of the peer's device: they share a heap. Virtual memory and pools name their devices.
+// Ordinary allocations become reachable by cuCtxEnablePeerAccess, here for all contexts of the
+// peer's device: they share a heap. Virtual memory and pools name their devices.
 #include "simulator/driver/calls/call.h"
 
 using namespace spillway::simulator;

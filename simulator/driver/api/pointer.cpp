@@ -12,7 +12,7 @@ struct Known {
   CUmemAllocationProp properties = {};
   CUdeviceptr base = 0;
   std::size_t size_bytes = 0;
-  CUdeviceptr range_base = 0;  // of the allocation or the reservation
+  CUdeviceptr range_base = 0;
   std::size_t range_bytes = 0;
 };
 
@@ -55,7 +55,6 @@ void Put(void* data, Value value) {
   std::memcpy(data, &value, sizeof value);
 }
 
-// Throws CUDA_ERROR_INVALID_VALUE for an attribute that this address lacks.
 void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr address, void* data) {
   const bool present = known.allocation != nullptr || known.mapped;
   if (attribute == CU_POINTER_ATTRIBUTE_MAPPED) return Put(data, static_cast<bool>(present));
@@ -143,7 +142,7 @@ SIM_API(cuPointerGetAttribute)(void* data, CUpointer_attribute attribute, CUdevi
   });
 }
 
-// Unlike the single form, the bulk form answers zero for an attribute that the address lacks.
+// Unlike the single form, this answers zero for an attribute that the address lacks.
 SIM_API(cuPointerGetAttributes)
 (unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   return WithContext([&](Call& call) {

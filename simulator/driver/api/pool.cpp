@@ -49,7 +49,7 @@ CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
   return static_cast<const AllocWork&>(*work).allocation()->base;
 }
 
-// Frees memory of a graph launch. Its addresses stay reserved until the stream reaches the free.
+// Addresses stay reserved until the stream reaches the free.
 void FreeGraphMemory(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";
@@ -81,7 +81,7 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
   });
 }
 
-// cuMemFreeAsync also takes memory of cuMemAlloc; the stream frees it in order.
+// This also takes memory of cuMemAlloc; the stream frees it in order.
 void FreeLater(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";

@@ -1,7 +1,7 @@
 // Pools of other processes: a pool by file descriptor, and its memory by exported pointers.
 //
 // The descriptor is of an empty file in memory that stands for the pool. A pointer's data names
-// that file too, so an importer opens memory of the pool that it imported and of no other.
+// that file too, so an importer opens no other pool's memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // cuGetProcAddress: the exported symbol for the requested name, version and stream flavour.
 //
-// entries.py makes the table from cudaTypedefs.h at build time: per name, the CUDA versions that
-// introduced its forms. The answer is the newest form that is not newer than the request. So a
-// program built for CUDA 11 gets CUDA 11's interface.
+// entries.py makes the table from cudaTypedefs.h: per name, the CUDA versions that introduced its
+// forms. The answer is the newest form that is not newer than the request, so a program built for
+// CUDA 11 gets CUDA 11's interface.
 #include <cstring>
 #include <string>
 

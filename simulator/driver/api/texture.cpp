@@ -3,8 +3,8 @@
 namespace spillway::simulator {
 namespace {
 
-// Creation refuses an address that the device may not read. The documents demand no more: public
-// programs state sizes beyond their allocations, and only a fetch from there faults.
+// The documents demand no more than one readable address: public programs state sizes beyond their
+// allocations, and only a fetch from there faults.
 void CheckMemory(Call& call, const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) {
     Require(IsDeviceAccessible(call.sim, resource.res.linear.devPtr, 1, false));

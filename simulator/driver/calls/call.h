@@ -19,7 +19,7 @@ class Call {
 
   Simulator& sim;
   Engine::Lock& lock;
-  Context* context = nullptr;  // the current one; null for calls that need none
+  Context* context = nullptr;  // null for calls that need none
 
   Stream& StreamOf(CUstream handle);
   Event& EventOf(CUevent handle);
@@ -28,7 +28,6 @@ class Call {
   OperationRef Submit(Stream& stream, Operation operation,
                       const std::vector<OperationRef>& also_after = {});
 
-  // Keeps the calling thread busy in the driver for this long, on the virtual clock.
   void Spend(std::uint64_t time_ns);
 
   // Then throws the context's sticky error, if any.
@@ -93,7 +92,6 @@ CUresult WithContext(Body body) noexcept {
   return Guarded(NeedsContext::kYes, body);
 }
 
-// Works without a current context, but reports a current context's sticky error.
 template <class Body>
 CUresult WithContextIfAny(Body body) noexcept {
   return Guarded(NeedsContext::kWhereThereIsOne, body);

@@ -27,7 +27,6 @@ void Join(Stream& stream, const std::shared_ptr<Capture>& capture) {
   capture->members.insert(&stream);
 }
 
-// Every node of the stream must be an ancestor of the origin's last captured nodes.
 bool IsJoined(const Capture& capture, const Stream& member) {
   const std::set<const GraphNode*> before = AncestorsOf(capture.origin->capture_after);
   return std::all_of(member.capture_after.begin(), member.capture_after.end(),

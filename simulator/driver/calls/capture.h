@@ -1,7 +1,7 @@
 // Stream capture: work for a capturing stream becomes nodes of a graph instead of running.
 //
-// Ownership: streams and events share their capture. A capture owns its graph until it ends, unless
-// the program provided the graph.
+// Streams and events share their capture. A capture owns its graph until it ends, unless the
+// program provided it.
 //
 // Rules (cuda.h, cuStreamBeginCapture and cuThreadExchangeStreamCaptureMode; CUDA Programming
 // Guide, "Stream Capture")
@@ -26,7 +26,7 @@ struct Capture {
   Stream* origin;
   std::uint64_t thread;
   GraphRef graph;
-  bool brought;  // the program provided the graph, which another owns
+  bool brought;  // the program provided the graph
   bool valid = true;
   bool ended = false;
   std::set<Stream*> members = {};
@@ -36,7 +36,6 @@ struct Capture {
 
 CUstreamCaptureMode& ThreadCaptureMode();
 
-// Throws if a capture forbids this thread to wait or allocate (rule 3).
 void RefuseWhileCapturing(Call& call);
 // Throws for a stream whose capture has no such node, and for an unusable stream (rules 1 and 4).
 void RequireUncaptured(Call& call, const Stream& stream);
@@ -51,10 +50,9 @@ void CaptureWait(Call& call, Stream& stream, Event& event);
 
 void BeginCapture(Call& call, Stream& stream, CUstreamCaptureMode mode, GraphRef graph,
                   bool brought, std::vector<GraphNode*> after);
-// Ends the capture that `stream` began, even when it throws because the capture was broken.
+// The capture ends even when this throws.
 GraphRef EndCapture(Call& call, Stream& stream);
-// Call it before the stream is destroyed. The capture goes on if the stream has joined the origin
-// again.
+// Call it before the stream is destroyed. The capture goes on if the stream has joined the origin.
 void ForgetInCaptures(Stream& stream);
 
 }  // namespace spillway::simulator

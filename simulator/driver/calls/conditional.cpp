@@ -14,7 +14,7 @@ struct Turn {
   GraphPass pass;
   ConditionalShape shape;
   std::shared_ptr<const ConditionalRun::Bodies> bodies;
-  OperationRef end;  // done when the node is
+  OperationRef end;
 };
 
 std::size_t BodyFor(const ConditionalShape& shape, std::size_t bodies) {
@@ -33,7 +33,6 @@ std::size_t BodyFor(const ConditionalShape& shape, std::size_t bodies) {
 
 Operation Decision(const std::shared_ptr<Turn>& turn);
 
-// The turn's end is not done yet, so it can wait for more.
 void Decide(const std::shared_ptr<Turn>& turn) {
   const std::size_t chosen = BodyFor(turn->shape, turn->bodies->size());
   if (chosen == kNoBody) return;

@@ -1,13 +1,13 @@
-// Conditional graph nodes: bodies that run when the device says so.
+// Conditional graph nodes.
 //
-// A body is submitted by the effect of the operation that reads the condition. Ownership: a node
-// owns its bodies' graphs; an executable shares constant copies of their nodes.
+// A body is submitted by the effect of the operation that reads the condition. A node owns its
+// bodies' graphs; an executable shares constant copies of their nodes.
 //
 // Invariants
 //  1. A handle is the address of an unsigned int in host memory. Device code sets it by a store:
 //     cudaGraphSetConditional(handle, value) is *(unsigned*)handle = value.
-//  2. Executables of one graph share its handles' values. A default is assigned when a launch
-//     begins.
+//  2. Executables of one graph share its handles' values. A launch begins by assigning the
+//     defaults.
 //  3. A body has kernels, copies, sets, empty nodes, child graphs and conditional nodes, as
 //     documented; instantiation refuses others.
 //  4. In the compute mode `tags` kernels set nothing: a loop's body runs once.
@@ -54,7 +54,6 @@ class ConditionalRun : public NodeWork {
   const std::shared_ptr<const Bodies> bodies_;
 };
 
-// Like a child graph it does nothing itself.
 class ConditionalWork : public EmptyWork {
  public:
   ConditionalWork(ConditionalShape shape, std::vector<GraphRef> bodies);
@@ -66,7 +65,7 @@ class ConditionalWork : public EmptyWork {
  private:
   const ConditionalShape shape_;
   const std::vector<GraphRef> bodies_;
-  mutable std::vector<CUgraph> handles_;  // the program receives a pointer to it
+  mutable std::vector<CUgraph> handles_;
 };
 
 WorkRef MakeConditionalWork(Call& call, CUDA_CONDITIONAL_NODE_PARAMS& params);

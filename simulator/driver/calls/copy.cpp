@@ -84,15 +84,15 @@ void NoteWritten(FirstUses& first_uses, const Side& target, const Box& box) {
   }
 }
 
-// Host memory at device addresses. Of managed memory the processor may have written any byte.
+// Of managed memory the processor may have written any byte.
 bool IsMappedHost(Simulator& sim, std::uintptr_t address) {
   const Mapping* const mapping = sim.addresses.Find(address);
   return mapping != nullptr && mapping->block->location() == Location::kHost &&
          sim.allocations.Find(address) == nullptr;
 }
 
-// A library below the program evicts to host memory of its own. Where it shows that memory at the
-// program's address as well, a copy is the program's, as if the memory were the device's.
+// A library below the program evicts to host memory of its own. Where that memory also stands at
+// the program's address, a copy is the program's.
 bool IsLibrarysOwn(Simulator& sim, std::uintptr_t address) {
   return IsMappedHost(sim, address) && !sim.addresses.Find(address)->block->IsShownTwice();
 }
@@ -131,7 +131,6 @@ Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
   return static_cast<Nanos>(work / profile.memory_bytes_per_second + profile.launch_overhead_ns);
 }
 
-// A set's time on the link; 0 for memory on the device.
 Nanos HostTime(const Simulator& sim, std::uintptr_t address, std::uint64_t bytes) {
   return IsOnHost(sim, address) ? LinkTime(sim.profile, {.written_bytes = bytes}) : 0;
 }
@@ -171,8 +170,7 @@ void Route(Operation& copy, Place target, Place source, std::uint64_t bytes,
     copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
     (to_device ? statistics.h2d_bytes : statistics.d2h_bytes) += bytes;
   } else {
-    // The processor or a copy engine makes it, at most as fast as the link. It takes the engine
-    // that writes to the host; the statistics count no bytes, because none cross.
+    // At most as fast as the link. It takes the engine that writes to the host; no bytes cross.
     copy.name = "copy within the host";
     copy.resource = Resource::kDeviceToHost;
     copy.link_bytes = bytes;

@@ -2,8 +2,8 @@
 //
 // Rules
 //  1. An address in the device arena that is unmapped at the call is CUDA_ERROR_INVALID_VALUE, as
-//     in the real driver. One that is unmapped between the call and the operation's end is the
-//     sticky CUDA_ERROR_ILLEGAL_ADDRESS.
+//     in the real driver. One unmapped before the operation's end is the sticky
+//     CUDA_ERROR_ILLEGAL_ADDRESS.
 //  2. Pinned and device memory are read and written at the operation's end. Pageable sources are
 //     read at the call. A copy to pageable memory returns when it is done.
 //  3. The direction (and so the engine) follows from the memory's place, not from the function.
@@ -35,10 +35,9 @@ void CheckCopy(Simulator& sim, const CopyRequest& request);
 Operation MakeCopy(Simulator& sim, const CopyRequest& request);
 
 enum class HostWaits { kNever, kIfHostIsInvolved };
-inline constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved,
-                           kAsync = HostWaits::kNever;  // as in the functions' names
+inline constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved, kAsync = HostWaits::kNever;
 
-// When the source is read: by rule 2, at the operation's end, or before the call returns.
+// By rule 2, at the operation's end, or before the call returns.
 enum class SourceRead { kByItsKind, kInStreamOrder, kDuringCall };
 
 void Copy(Call& call, CUstream stream, const Side& target, const Side& source, const Box& box,

@@ -1,4 +1,4 @@
-// Turns the driver's descriptions of shaped copies into sides and boxes of bytes.
+// Turns the driver's shaped copies into sides and boxes of bytes.
 //
 // Errors: Failure(INVALID_VALUE) for an end that is no memory, or a box that leaves its end.
 // Source: cuda.h, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemcpy3DOperand.
@@ -16,7 +16,7 @@ struct ShapedMemory {
   std::size_t slices;
 };
 
-// An end in linear memory. A zero pitch or height stands for the copy's own.
+// A zero pitch or height stands for the copy's own.
 struct Linear3D {
   CUmemorytype type;
   const void* host;

@@ -54,7 +54,7 @@ bool AnyNode(const Graph& graph, IsMeant is_meant) {
   });
 }
 
-// Checks and does all allocations and frees first. Returns the allocations that the launch keeps.
+// Returns the allocations that the launch keeps.
 std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& executable) {
   GraphMemory& memory = call.sim.graph_memory;
   const bool frees_itself =

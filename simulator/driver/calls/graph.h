@@ -1,7 +1,6 @@
 // Graphs as a program builds them, and their instantiated form.
 //
-// A NodeWork is constant, and a graph shares it with its clones and executables. New parameters
-// give a node a new NodeWork.
+// A NodeWork is constant and shared with clones and executables. New parameters make a new one.
 //
 // Invariants
 //  1. Dependencies stay inside one graph. Cycles are legal until instantiation, which refuses them.
@@ -23,10 +22,9 @@ namespace spillway::simulator {
 struct Graph;
 using GraphRef = std::shared_ptr<Graph>;
 
-// How the operations of one launch are submitted.
 struct GraphPass {
   Simulator& sim;
-  Operation like;      // has what operations take from the launch's stream
+  Operation like;      // has what comes from the launch's stream
   Engine::Lock* lock;  // null inside an effect
 
   OperationRef Submit(Operation operation, const std::vector<OperationRef>& after);
@@ -38,7 +36,7 @@ class NodeWork {
   virtual ~NodeWork() = default;
 
   virtual CUgraphNodeType type() const = 0;
-  // The documented parameters. Their pointers are valid as long as this object.
+  // Pointers are valid as long as this object.
   virtual void Describe(CUgraphNodeParams& params) const = 0;
   virtual OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const = 0;
 };
@@ -60,7 +58,7 @@ struct GraphNode {
   bool ComesAfter(const GraphNode* other) const;
 };
 
-// User objects that a graph or an executable keeps alive, with their reference counts.
+// Kept alive by a graph or an executable, with their reference counts.
 using HeldObjects = std::map<UserObject*, unsigned>;
 
 struct Graph : std::enable_shared_from_this<Graph> {
@@ -77,7 +75,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<GraphNode*> InOrder() const;
   bool HasMemoryNodes() const;
   bool HasConditionalNodes() const;
-  // It has memory or conditional nodes: at most one executable, no clone and no child node of it.
+  // At most one executable, no clone and no child node of it.
   bool IsSingular() const { return HasMemoryNodes() || HasConditionalNodes(); }
 
   GraphTables& tables;
@@ -106,7 +104,6 @@ struct GraphExec {
   ExecNode& NodeOf(std::uint64_t id);
 };
 
-// The nodes of `graph` and of its child graphs, in an order of execution.
 std::vector<ExecNode> Flatten(const Graph& graph);
 void LaunchGraph(Call& call, GraphExec& executable, Stream& stream);
 

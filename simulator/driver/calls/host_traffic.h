@@ -1,8 +1,7 @@
 // What a kernel reads and writes in host memory, and how long the link takes for that.
 //
-// Host memory is memory at device addresses whose bytes lie on the host, and pinned memory. Managed
-// memory is not counted: a GPU moves its pages to the device that uses them. The link's time
-// belongs to the kernel's own duration: it does not slow down copies.
+// Host memory is pinned, or lies at device addresses. Managed memory is not counted: a GPU moves
+// its pages. The link's time belongs to the kernel's own duration: it does not slow down copies.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ bool IsOnHost(const Simulator& sim, std::uintptr_t address);
 HostTraffic TrafficOf(const Simulator& sim, const std::vector<KernelUse>& uses);
 
 // Of a kernel that says nothing: `moved_bytes` are spread evenly over the addresses among its
-// `words`, half of them read and half written.
+// `words`, half of them read.
 HostTraffic TrafficOf(const Simulator& sim, const std::vector<std::uint64_t>& words,
                       std::uint64_t moved_bytes);
 

@@ -9,7 +9,6 @@
 namespace spillway::simulator {
 namespace {
 
-// Values of 32 bits lie in the value's own bytes.
 unsigned UnsignedIn(void* value) {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(value));
 }

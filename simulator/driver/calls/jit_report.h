@@ -1,6 +1,6 @@
 // The logs that a program asks for when it loads or links modules (cuda.h, CUjit_option).
 //
-// The buffers and the array of values are the program's; outputs go into the values, as documented.
+// The buffers and the array of values are the program's.
 //
 // Invariants
 //  1. A log is capped at its buffer's size and ends with a zero byte; its size counts the text.

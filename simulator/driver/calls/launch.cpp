@@ -64,7 +64,7 @@ Nanos TimeOf(const Profile& profile, const KernelCost& cost, const HostTraffic& 
   return static_cast<Nanos>(std::max({arithmetic, memory, link}) + profile.launch_overhead_ns);
 }
 
-// The multiprocessors needed to have all blocks resident at once; may exceed those of the device.
+// To have all blocks resident at once; may exceed those of the device.
 std::uint64_t MultiprocessorsNeeded(const Profile& profile, const LaunchShape& shape) {
   const int resident =
       ResidentBlocks(profile, static_cast<int>(Product(shape.block)), shape.dynamic_shared_bytes);
@@ -83,7 +83,6 @@ void Run(void* context) {
   call->body(*call->shape, call->arguments);
 }
 
-// What a launch in the compute mode `tags` does: `unwritten` memory is cleared first.
 struct TagCall {
   const char* name;
   std::uint64_t identity;
@@ -141,8 +140,7 @@ void NoteWrites(FirstUses& first_uses, const std::vector<KernelUse>& uses) {
   }
 }
 
-// Other words of its parameters may look like addresses: bytes that the program never set hold
-// whatever lay there before.
+// Other words of its parameters may look like addresses: unset bytes hold anything.
 std::vector<NamedMemory> UsedMemory(const std::vector<NamedMemory>& named,
                                     const std::vector<KernelUse>& uses) {
   std::vector<NamedMemory> used;

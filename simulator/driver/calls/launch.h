@@ -1,5 +1,5 @@
-// A checked kernel launch with its own copy of the parameters, from which any number of operations
-// can be made. A stream runs one at once; a graph keeps one per kernel node.
+// A checked kernel launch with its own copy of the parameters. A stream runs one at once; a graph
+// keeps one per kernel node.
 #pragma once
 
 #include <cstdlib>
@@ -37,13 +37,12 @@ class Arguments {
 enum class Blocks { kAnyNumber, kAllResident };
 
 struct KernelLaunch {
-  void* handle;  // the CUfunction or CUkernel that the program named
+  void* handle;  // CUfunction or CUkernel
   const KernelEntry* entry;
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
-  // The kernel's memory use, from its image or from the program's file. With both null it is
-  // unknown.
+  // From the image, or from the program's file. With both null the memory use is unknown.
   KernelUses uses = nullptr;
   const DeclaredKernel* declared = nullptr;
   bool writes_tags = false;             // instead of running

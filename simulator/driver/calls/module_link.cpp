@@ -11,7 +11,7 @@
 namespace spillway::simulator {
 namespace {
 
-// What several inputs declare is one thing; a definition beats a declaration without a size.
+// A definition beats a declaration without a size.
 template <class Item>
 void Merge(std::vector<Item>&& items, std::vector<Item>& into) {
   for (Item& item : items) {

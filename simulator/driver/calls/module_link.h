@@ -1,9 +1,8 @@
 // A link of several modules into one (cuLinkCreate to cuLinkDestroy).
 //
 // Used under the engine's mutex. No code is linked: the result lists the kernels and variables of
-// all inputs, as their metadata does. A kernel's body comes from the plug-ins, as for any loaded
-// module. Objects and libraries for the host's linker are accepted and not read: what they bring
-// are functions that kernels call.
+// all inputs. Bodies come from the plug-ins, as for any loaded module. Objects and libraries for
+// the host's linker are accepted and not read.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The work of each type of graph node, as documented parameters and as operations.
+// The work of each type of graph node. All are constant.
 //
-// All are constant. A launch faults if the memory of a node is gone.
+// A launch faults if the memory of a node is gone.
 #pragma once
 
 #include <vector>
@@ -81,7 +81,7 @@ class HostWork : public NodeWork {
   void* const data_;
 };
 
-// Records or waits for an event that the program can also use outside the graph.
+// An event that the program can also use outside the graph.
 class EventWork : public NodeWork {
  public:
   EventWork(CUgraphNodeType type, CUevent event) : type_(type), event_(event) {}

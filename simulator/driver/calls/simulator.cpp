@@ -46,7 +46,6 @@ bool ReadCapacity(std::uint64_t& capacity_bytes) {
   return *end == '\0' && capacity_bytes >= PhysicalMemory::kGranuleBytes;
 }
 
-// Each plug-in may have a file of the same name with another ending beside it.
 base::Status ReadDeclaredUses(DeclaredUses& uses) {
   const PluginPaths plugins = FindPluginPaths();
   std::vector<std::string> paths = plugins.listed;
@@ -70,7 +69,7 @@ base::Status ReadRules(DeclaredUses& uses) {
   return base::Ok();
 }
 
-// An exit handler that runs after the driver has shut down.
+// Runs after the driver has shut down.
 void LeaveNode() {
   Simulator* const sim = the_simulator;
   if (sim != nullptr && sim->node != nullptr && !IsForkedChild()) sim->node->Leave();
@@ -156,7 +155,7 @@ Simulator* TheSimulator() { return the_simulator; }
 CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   if (the_simulator != nullptr) return CUDA_SUCCESS;
-  // Before the lock: dladdr waits for the loader's lock, whose owner may wait here (a constructor).
+  // Before the lock: dladdr waits for the loader's lock, whose owner may wait here.
   const std::string profiles = FolderBesideDriver("profiles");
   std::vector<const Image*> plugins = OpenPluginsIn(FolderBesideDriver("plugins"));
   FindProgramView();

@@ -30,7 +30,6 @@
 namespace spillway::simulator {
 
 struct Simulator {
-  // `shared_with`: the machine, if other processes use it too.
   Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock,
             std::unique_ptr<Node> shared_with);
 
@@ -46,7 +45,7 @@ struct Simulator {
   Vmm vmm;
   Imports imports;
   PluginRegistry plugins;
-  DeclaredUses declared_uses;  // filled only in the compute mode `tags`
+  DeclaredUses declared_uses;  // only in the compute mode `tags`
 
   std::map<Context*, std::unique_ptr<Context>> contexts;
   std::map<Stream*, StreamRef> streams;
@@ -54,7 +53,7 @@ struct Simulator {
   std::map<Module*, std::unique_ptr<Module>> modules;
   std::vector<std::unique_ptr<ListedImage>> listed_images;
   bool runs_listed_kernels = false;  // the program has launched one
-  FirstUses first_uses;              // kept only in the compute mode `tags`
+  FirstUses first_uses;              // only in the compute mode `tags`
   std::set<Kernel*> kernels;
   std::map<ModuleLink*, std::unique_ptr<ModuleLink>> links;
   std::map<Pool*, std::unique_ptr<Pool>> pools;

@@ -1,4 +1,4 @@
-// Stream memory operations: a stream writes a word, or waits until a word has a value.
+// Operations by which a stream writes a word, or waits until a word has a value.
 #pragma once
 
 #include "simulator/driver/calls/call.h"

@@ -1,7 +1,7 @@
 // The targets of CUcontext, CUstream and CUevent.
 //
-// Threads: all under the engine's mutex, except a thread's own stack of current contexts.
-// Ownership: the tables in Simulator own them; operations keep what they need by shared pointers.
+// All under the engine's mutex, except a thread's own stack of current contexts. The tables in
+// Simulator own them; operations share what they need.
 //
 // Invariants
 //  1. Work in a stream starts after the stream's tail, which is always its newest operation.
@@ -33,13 +33,13 @@ struct Stream {
   unsigned flags;
   int priority;
   OperationRef tail;
-  std::shared_ptr<Capture> capture = nullptr;      // while it captures
-  std::vector<GraphNode*> capture_after = {};      // dependencies of the next captured node
-  std::vector<CUgraphNode> capture_reported = {};  // the same, as reported to the program
+  std::shared_ptr<Capture> capture = nullptr;
+  std::vector<GraphNode*> capture_after = {};  // of the next captured node
+  std::vector<CUgraphNode> capture_reported = {};
 };
 using StreamRef = std::shared_ptr<Stream>;
 
-// The default stream of one thread; it is removed when the thread and the stream's work have ended.
+// Removed when the thread and the stream's work have ended.
 struct PerThreadStream {
   StreamRef stream;
   std::shared_ptr<const std::atomic<bool>> thread_ended;
@@ -49,8 +49,8 @@ struct Event {
   unsigned flags;
   Context* context;
   OperationRef recorded;  // null until the first record, and after a record in a capture
-  std::shared_ptr<SharedEvent> shared = nullptr;  // set if other processes may use the event
-  std::shared_ptr<Capture> capture = nullptr;     // in which it was last recorded
+  std::shared_ptr<SharedEvent> shared = nullptr;
+  std::shared_ptr<Capture> capture = nullptr;  // in which it was last recorded
   std::vector<GraphNode*> captured_after = {};
 
   void Record(OperationRef operation) {
@@ -83,7 +83,6 @@ struct Context {
   std::vector<OperationRef> BlockingTails() const;
 };
 
-// Sets what `operation` inherits from its stream: device, priority, the place for errors.
 void BelongTo(const Stream& stream, Operation& operation);
 
 void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const OperationRef& operation,
@@ -91,8 +90,8 @@ void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const Operatio
 
 std::vector<OperationRef> EndOf(const Stream& stream);
 
-// The calling thread's contexts; the last one is current. There is no destructor: an ended thread
-// may still call, from its other destructors and, on the main thread, from exit handlers.
+// The last context is current. There is no destructor: an ended thread may still call, from its
+// other destructors and, on the main thread, from exit handlers.
 class ContextStack {
  public:
   bool empty() const { return size_ == 0; }

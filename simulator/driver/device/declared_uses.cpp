@@ -142,7 +142,7 @@ KernelUse Whole(UseKind kind, void* pointer, std::span<const NamedMemory> named)
   return {reinterpret_cast<void*>(found->base), found->size_bytes, kind};
 }
 
-// Strides may lead a sum of bytes astray, and so may views that repeat their elements.
+// Strides may lead a sum of bytes astray, and so may repeated elements.
 void EndWithAllocation(KernelUse& use, std::span<const NamedMemory> named) {
   const auto address = reinterpret_cast<std::uintptr_t>(use.pointer);
   if (const NamedMemory* const found = Holding(named, address); found != nullptr)

@@ -21,8 +21,8 @@ struct Device {
 
   const int ordinal;
   PhysicalMemory physical;
-  DeviceHeap heap;                   // cuMemAlloc's
-  std::unique_ptr<Context> primary;  // while retained
+  DeviceHeap heap;  // cuMemAlloc's
+  std::unique_ptr<Context> primary;
   int primary_references = 0;
   unsigned primary_flags = 0;
   Pool* default_pool = nullptr;

@@ -1,8 +1,7 @@
-// Memory that graphs allocate and free by their own nodes.
+// Memory that graphs allocate and free by their nodes.
 //
-// Making a node reserves an address, which is the same at every launch. The first launch allocates
-// device memory. A trim frees it, or the end of the last graph, executable and unfinished launch
-// that knows it.
+// Making a node reserves an address, the same at every launch. The first launch allocates device
+// memory. A trim frees it, or the end of the last graph, executable and launch that knows it.
 //
 // Invariants
 //  1. Between the allocating launch and the free, the allocation is live. It outlives its graph.
@@ -47,7 +46,7 @@ class GraphMemory {
  public:
   GraphAllocationRef Reserve(Device& device, AddressSpace& addresses, std::size_t size_bytes);
   GraphAllocationRef Find(std::uintptr_t base) const;
-  // True if a memory node has these bytes, with or without memory behind them.
+  // With or without memory behind them.
   bool Contains(std::uintptr_t address, std::size_t size_bytes) const;
 
   bool IsLive(std::uintptr_t base) const { return live_.contains(base); }
@@ -57,7 +56,7 @@ class GraphMemory {
 
   std::uint64_t UsedBytes(const Device& device) const;
   std::uint64_t ReservedBytes(const Device& device) const;
-  // By device. Use raises the marks; the program resets them.
+  // Use raises the marks; the program resets them.
   std::map<const Device*, std::uint64_t> used_high_bytes;
   std::map<const Device*, std::uint64_t> reserved_high_bytes;
 

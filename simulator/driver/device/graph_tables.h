@@ -30,7 +30,7 @@ struct GraphTables {
   std::map<GraphExec*, std::shared_ptr<GraphExec>> executables;
   std::vector<std::shared_ptr<Capture>> captures;
   std::map<UserObject*, std::unique_ptr<UserObject>> user_objects;
-  std::map<std::uint64_t, std::shared_ptr<Condition>> conditions;  // by handle
+  std::map<std::uint64_t, std::shared_ptr<Condition>> conditions;
   std::uint64_t next_id = 1;
 };
 

@@ -1,6 +1,6 @@
 // Memory of other processes that this process has opened, by CUDA IPC or by a pool's pointers.
 //
-// The exporter owns the bytes, and they count there.
+// The exporter owns and counts the bytes.
 //
 // Invariants
 //  1. A context that opens memory again gets the same address until it has closed it as often.
@@ -31,9 +31,8 @@ class Imports {
   Imports(const Devices& devices, AddressSpace& addresses)
       : devices_(devices), addresses_(addresses) {}
 
-  // `fresh`: the memory was not open yet.
   std::uintptr_t Open(const ExportedMemory& memory, const Context& context, bool& fresh);
-  // True: the last close, which frees the address.
+  // True: the last close.
   bool Close(std::uintptr_t address);
   int DeviceOf(std::uintptr_t address) const { return open_.at(address).device; }
 

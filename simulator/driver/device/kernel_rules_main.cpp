@@ -1,5 +1,5 @@
-// kernel_rules RULES PROGRAM [without]: counts the kernels of a program's modules that a file of
-// rules names, and lists the others with the sizes of their parameters.
+// kernel_rules RULES PROGRAM [without]: counts the kernels that a file of rules names, and lists
+// the others with the sizes of their parameters.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -36,7 +36,7 @@ void AddModule(ByteView image, Listed& listed) {
     listed.kernels.emplace(kernel.name, kernel.parameters);
 }
 
-// A program's modules lie in its file one after the other, at multiples of eight bytes.
+// The modules lie one after the other, at multiples of eight bytes.
 Listed ListAll(ByteView file) {
   Listed listed;
   for (std::size_t at = 0; file.Holds(at, FatContainer::kLeastBytes);) {

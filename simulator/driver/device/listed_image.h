@@ -1,8 +1,8 @@
 // A loaded module's own kernels and variables, as its metadata lists them (modules/read_module.h).
 //
-// Its kernels have no body: they only serve the compute mode `tags`. Its variables have memory of
-// their own, at first zero: initial values are not read. Ownership: lives as long as the process,
-// as every image must (kernels/image.h): launches, graphs and texts keep its entries' addresses.
+// Its kernels have no body: they only serve the compute mode `tags`. Its variables are at first
+// zero: initial values are not read. It lives as long as the process, as every image must
+// (kernels/image.h).
 #pragma once
 
 #include <memory>

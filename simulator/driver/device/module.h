@@ -1,11 +1,11 @@
-// Modules, libraries and kernels: the targets of CUmodule, CUlibrary, CUfunction and CUkernel.
+// The targets of CUmodule, CUlibrary, CUfunction and CUkernel.
 //
 // One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction.
-// Ownership: Simulator owns modules, a module its kernels; images live as long as the process
+// Simulator owns modules, a module its kernels; images live as long as the process
 // (kernels/image.h).
 //
-// Plug-ins have a kernel's body, so they come first. What they lack, the module itself lists
-// (listed_image.h), for the compute mode `tags`.
+// Plug-ins have a kernel's body, so they come first. For the compute mode `tags` the module itself
+// lists what they lack (listed_image.h).
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct Profile;
 struct Kernel {
   Module* module = nullptr;
   const KernelEntry* entry = nullptr;
-  KernelUses uses = nullptr;  // null: not described by the image
-  bool is_listed = false;     // known by name and parameters only; it has no body
-  bool always_runs = false;   // in the compute mode `tags`, too
+  KernelUses uses = nullptr;
+  bool is_listed = false;    // known by name and parameters only
+  bool always_runs = false;  // in the compute mode `tags`, too
   std::size_t max_dynamic_shared_bytes = 49152;
   std::map<int, int> set_attributes;
 };
@@ -38,7 +38,7 @@ struct Kernel {
 inline constexpr std::string_view kPluginEnding = ".kernels.so";
 
 struct PluginPaths {
-  std::string beside_program;  // empty: unknown
+  std::string beside_program;
   std::vector<std::string> listed;
 };
 PluginPaths FindPluginPaths();
@@ -46,11 +46,10 @@ PluginPaths FindPluginPaths();
 // Called without the engine's mutex: it takes the loader's lock.
 std::vector<const Image*> OpenPluginsIn(const std::string& folder);
 
-// The program's are loaded at the first use of a module that is not an Image.
+// Loads the program's plug-ins at the first use of a module that is not an Image.
 class PluginRegistry {
  public:
-  // Those beside the driver serve only modules that list one of their kernels: no program's module
-  // has foreign kernels because of them.
+  // Those beside the driver serve only modules that list one of their kernels.
   void AddOfDriver(std::vector<const Image*> images) { of_driver_ = std::move(images); }
   std::vector<const Image*> ImagesFor(const ModuleList& list);
   std::string searched() const { return searched_; }
@@ -80,7 +79,6 @@ struct Module {
 
 int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes);
 
-// `data` itself, if it is an image.
 const Image* ImageAt(const void* data);
 const Image* ImageIn(base::ByteView file);
 

@@ -138,8 +138,8 @@ class Matcher {
     return piece.inner == "?" || piece.inner.front() == c;
   }
 
-  // Without captures so far, a rest of the name that did not match once never will. So patterns of
-  // many stars stay fast.
+  // Without captures so far, a rest that did not match once never will. This keeps patterns of many
+  // stars fast.
   bool MatchAnyText(Text rest, Text name) {
     if (rest.empty()) return true;
     for (std::size_t skipped = 0; skipped <= name.size(); ++skipped) {

@@ -3,8 +3,8 @@
 //     *      any text          [ab]  one of these characters, [a-z] a range, [!a] any other
 //     ?      any character     {T}   a number type of C++, CUDA or PyTorch; its size is captured
 //     {a|b}  one of these texts
-// T is any word of letters. Where it comes again in a pattern, the same type must stand there.
-// Everything else stands for itself, as the braces of `{lambda(float)#1}` do.
+// T is any word of letters; where it comes again, the same type must stand there. Everything else
+// stands for itself, as the braces of `{lambda(float)#1}` do.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// An allocation that a launch names: a word of its parameters lies in it.
-//
-// The program's allocation, as the program itself would be told (calls/program_view.h).
+// An allocation that a launch names by a word of its parameters, as the program itself would be
+// told (calls/program_view.h).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@ namespace spillway::simulator {
 
 struct NamedMemory {
   std::uint32_t offset_bytes = 0;  // of the word among the launch's parameters
-  std::uintptr_t address = 0;      // the word
+  std::uintptr_t address = 0;
   std::uintptr_t base = 0;
   std::size_t size_bytes = 0;
   std::uint64_t id = 0;  // differs between allocations at one address

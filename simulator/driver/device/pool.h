@@ -1,6 +1,6 @@
-// A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation trims it.
+// A memory pool for stream-ordered allocation.
 //
-// Ownership: Simulator owns pools; a pool owns the physical memory of its live and free blocks.
+// Simulator owns pools; a pool owns the physical memory of its live and free blocks.
 //
 // Invariants
 //  1. The stream that freed a block can reuse it at once, other streams after the free took place.
@@ -46,9 +46,9 @@ struct Pool {
   int reuse_follow_event_dependencies = 1;
   int reuse_allow_opportunistic = 1;
   int reuse_allow_internal_dependencies = 1;
-  bool doomed = false;         // destroyed by the program while memory of it is live
-  bool imported = false;       // another process's: memory is opened, not allocated
-  base::UniqueFd shared_file;  // names the pool to other processes; none before its export
+  bool doomed = false;         // destroyed while memory of it is live
+  bool imported = false;       // another process's
+  base::UniqueFd shared_file;  // none before its export
 
  private:
   bool TakeFree(std::size_t rounded_bytes, const Stream& stream, std::uintptr_t& base);

@@ -152,7 +152,6 @@ RuleTermRef RuleLine::Factor() {
   return Take('p') ? Parameter() : NumberTerm(Number());
 }
 
-// Null where the line has something else.
 RuleTermRef RuleLine::Shape() {
   if (TakeWord("g")) return Of({.kind = RuleTerm::kBlocks});
   for (const char* const along : {"gx", "gy", "gz"}) {

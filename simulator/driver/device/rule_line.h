@@ -29,8 +29,7 @@ class RuleLine {
   std::string Word();
   std::uint64_t Number();
   std::uint32_t ParameterNumber();
-  // A word of a parameter: `[2]`, or `:64[2]`, of which Take has removed neither; its place in
-  // bytes, or null where there is none.
+  // `[2]`, or `:64[2]`, of which Take has removed neither; null where there is none.
   RuleTermRef PlaceInParameter();
   RuleTermRef BytesBefore();
   RuleTermRef Bytes();

@@ -1,4 +1,4 @@
-// Numbers in the rules of kernels (declared_uses.h): sums and products of what a launch shows.
+// Numbers in the rules of kernels (declared_uses.h).
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct RuledLaunch {
 
 struct RuleTerm {
   enum Kind : char {
-    kNumber,       // value
+    kNumber,
     kTypeBytes,    // of the type `name`
     kBlocks,       // in all
     kBlocksAlong,  // the dimension `value` of the grid
     kEach,         // the number of the repeated use
     kTurn,         // the number of the turn in a sum
-    kParameter,    // the whole parameter `value`
-    kBytes,        // how many bytes the parameter `value` has
+    kParameter,    // parameter `value`
+    kBytes,        // of the parameter `value`
     kWord,         // word `left` of the parameter `value`, counted in words of `width_bytes`
     kAdd,
     kSubtract,
@@ -58,7 +58,7 @@ struct RuleTerm {
 
 using RuleTermRef = std::shared_ptr<const RuleTerm>;
 
-// A parameter's bytes from `offset_bytes` on as a number; 0 if they are not all there.
+// From `offset_bytes` on; 0 if they are not all there.
 std::uint64_t NumberAt(const RuledLaunch& launch, std::uint64_t parameter,
                        std::uint64_t offset_bytes, std::uint32_t size_bytes);
 

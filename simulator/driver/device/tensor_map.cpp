@@ -113,7 +113,6 @@ void Check(const CUtensorMap* map, const TensorLayout& layout, cuuint32_t least_
   if (IsGapped(layout.type)) CheckGappedSwizzle(layout);
 }
 
-// The innermost row of a box must fit the swizzle's span.
 void CheckInnerBytes(const TensorLayout& layout, std::uint64_t elements) {
   const std::uint64_t span = SwizzleBytes(layout.swizzle);
   if (layout.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || span == 0) return;
@@ -146,7 +145,6 @@ void Write(CUtensorMap* map, const TensorMapView& view) {
   std::memcpy(map, &view, sizeof view);
 }
 
-// Corners of rank 3, 4 and 5 have 16, 8 and 5 bits per dimension.
 void CheckCorner(int corner, cuuint32_t rank) {
   const int limit = rank == 3 ? 32768 : rank == 4 ? 128 : 16;
   Require(corner >= -limit && corner < limit);

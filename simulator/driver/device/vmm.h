@@ -1,6 +1,6 @@
 // Reservations, physical handles and mappings, by the driver's documented rules.
 //
-// Mappings live in the AddressSpace, physical blocks as long as a handle or a mapping holds them.
+// Mappings live in the AddressSpace; a handle or a mapping holds a physical block.
 //
 // Invariants (a broken rule answers CUDA_ERROR_INVALID_VALUE and changes nothing)
 //  1. Sizes and addresses are whole granules, sizes of reservations whole pages. Offsets are zero.
@@ -38,7 +38,6 @@ class Vmm {
                                       const CUmemAllocationProp& properties);
   void Release(CUmemGenericAllocationHandle handle);
   CUmemGenericAllocationHandle Retain(CUdeviceptr address);
-  // The caller owns it. Only for handles made with that type.
   int Export(CUmemGenericAllocationHandle handle) const;
   // The caller keeps the descriptor.
   CUmemGenericAllocationHandle Import(int file);
@@ -50,8 +49,7 @@ class Vmm {
   void Unmap(CUdeviceptr base, std::size_t size_bytes);
   void SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses,
                  std::size_t count);
-  // The driver's work to unmap them, or to set their access, is by mapping and not by call
-  // (docs/gpu).
+  // Unmapping and setting access cost by mapping and not by call (docs/gpu).
   std::size_t CountMappings(CUdeviceptr base, std::size_t size_bytes) const;
   unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
 
@@ -72,7 +70,7 @@ class Vmm {
   };
 
   PhysicalRef OwnBlock(std::uint64_t inode) const;
-  // The bases of the range's mappings; throws if it cuts one. Holes are passed over.
+  // Throws if the range cuts one. Holes are passed over.
   std::vector<CUdeviceptr> WholeMappings(CUdeviceptr base, std::size_t size_bytes) const;
   void EndAtHole(CUdeviceptr base, std::vector<CUdeviceptr>* bases) const;
 

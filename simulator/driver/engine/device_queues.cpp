@@ -122,7 +122,7 @@ std::uint64_t DeviceQueues::LinkRate(const Device& device, int link) const {
   return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
 }
 
-// Takes the progress since the last change off running copies. Precedes every change among them.
+// Precedes every change among running copies.
 void DeviceQueues::SettleLinkWork(Nanos now_ns) {
   if (node_ != nullptr) return;
   const auto passed_ns = static_cast<unsigned __int128>(now_ns - link_settled_ns_);

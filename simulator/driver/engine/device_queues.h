@@ -1,12 +1,12 @@
-// The work that waits for the devices' multiprocessors and copy engines, or runs on them.
+// The work for the devices' multiprocessors and copy engines.
 //
 // Invariants
-//  1. Each device has two copy engines of its own, each with one operation at a time. It computes
-//     as many operations as have multiprocessors. Ready operations start in the order (priority,
-//     ready_ns, sequence); none overtakes. Neither addresses nor real time affect the choice.
+//  1. Each device has two copy engines, each with one operation at a time. It computes as many
+//     operations as have multiprocessors. Ready operations start in the order (priority, ready_ns,
+//     sequence); none overtakes. Neither addresses nor real time affect the choice.
 //  2. While both links of a device are busy, each progresses at its both-way rate.
-//  3. On a machine that several processes share (node.h) the ends depend on the other processes'
-//     work: the node tells them, in this process's turn.
+//  3. On a machine that several processes share (node.h) the node tells the ends, in this process's
+//     turn.
 #pragma once
 
 #include <array>
@@ -27,14 +27,13 @@ class DeviceQueues {
 
   void Add(const OperationRef& operation);
   bool CanStart() const;
-  void Start(Nanos now_ns);  // all that can start
-  // Its operation ends now.
+  void Start(Nanos now_ns);
   void Retire(const OperationRef& operation, Nanos now_ns);
 
   OperationRef NextToEnd() const;
   bool IsComputing(const OperationRef& operation) const { return computing_.contains(operation); }
 
-  // Only with a node: the ends by the work of all processes so far, and what this one occupies.
+  // With a node: the ends by the work of all processes so far, and what this one occupies.
   void ForecastSharedEnds();
   void PublishHolds();
 
@@ -73,7 +72,7 @@ class DeviceQueues {
   std::set<OperationRef, EndOrder> computing_;
   Nanos link_settled_ns_ = 0;
   Nanos computed_ns_ = 0;
-  bool holds_changed_ = false;  // the node's record of engines in use is out of date
+  bool holds_changed_ = false;  // the node's record is out of date
 };
 
 }  // namespace spillway::simulator

@@ -8,7 +8,7 @@
 namespace spillway::simulator {
 namespace {
 
-// Makes the ranges inaccessible while it lives; a Fault also restores them.
+// A Fault also restores them.
 class WithheldRanges {
  public:
   WithheldRanges(AddressSpace& addresses, const std::vector<Range>& ranges)
@@ -26,7 +26,6 @@ class WithheldRanges {
   const std::vector<Range>& ranges_;
 };
 
-// While an instance lives, a kernel can access only memory that its device may reach.
 class Confinement {
  public:
   Confinement(AddressSpace& addresses, const Operation& operation)

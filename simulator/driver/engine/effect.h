@@ -7,7 +7,6 @@ namespace spillway::simulator {
 
 class AddressSpace;
 
-// With its context broken, the operation takes no effect and waits for nothing.
 inline bool IsDead(const Operation& operation) {
   return operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
 }

@@ -20,16 +20,16 @@ namespace {
 
 // A limit is needed: the host function may wait for the thread that advances the clock.
 constexpr auto kHostFunctionTimeout = std::chrono::milliseconds(200);
-// A program without calls for this long probably waits for a host function without the driver.
+// After so long without calls a program probably waits for a host function.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
 constexpr int kTurnAttempts = 100;
 // A driver's queues take some thousand launches before the next launch blocks.
 constexpr std::size_t kOperationsInFlight = 4096;
-// So many polls in a row count as a wait: a polling thread may sleep outside the virtual clock.
+// A polling thread may sleep outside the virtual clock.
 constexpr int kPatientPolls = 64;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
-// The longest wait of an idle process, for another process's event or for a memory value.
+// For another process's event or for a memory value.
 constexpr Nanos kWaitForOthers_ns = 1'000'000;
 constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
 
@@ -68,7 +68,7 @@ Engine::Lock Engine::Acquire() {
   return lock;
 }
 
-// A wait on the virtual clock runs kernels one after the other; other threads get turns in between.
+// A wait on the virtual clock runs kernels one after the other; other threads get turns.
 void Engine::YieldMutex(Lock& lock) {
   const std::uint64_t before = acquisitions_;
   for (int attempt = 0; attempt < kTurnAttempts && waiting_threads_ > 0 && acquisitions_ == before;
@@ -205,7 +205,7 @@ void Engine::WaitShared(Lock& lock, const OperationRef& operation) {
   }
 }
 
-// One step: an operation's end, the arrival at `time_ns` (true), or a sleep until another acts.
+// An operation's end, the arrival at `time_ns` (true), or a sleep until another acts.
 bool Engine::StepShared(Lock& lock, Nanos time_ns) {
   const Node::Answer answer = node_->Ask(std::max(time_ns, clock_ns_));
   if (answer.turn == Node::Turn::kNotYet) {
@@ -342,7 +342,7 @@ void Engine::RunHostFunction(Lock& lock) {
   NotifyChanged();
 }
 
-// Nothing else advances the clock while a program waits for its host function without the driver.
+// Nothing else advances the clock while a program waits for its host function.
 void Engine::AdvanceForIdleProgram(Lock& lock) {
   if (real_clock_) return AdvanceToRealNow(lock);
   while (host_queue_.empty()) {

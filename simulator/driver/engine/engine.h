@@ -1,12 +1,11 @@
 // The core of the simulated GPU: runs operations as they depend on each other, on one clock.
 //
-// Virtual clock (default): a discrete-event simulation in integer nanoseconds, one clock for host
-// and device. Each API call advances it by a constant, a wait advances it to the awaited end.
-// Operations take effect as the clock passes their ends. Real clock: CLOCK_MONOTONIC; waits sleep.
+// Virtual clock (default): a discrete-event simulation in integer nanoseconds. Each API call
+// advances it by a constant, a wait to the awaited end. Real clock: CLOCK_MONOTONIC; waits sleep.
 //
-// Threads: every member function needs the mutex held (a `Lock` argument is the proof). Host
-// functions run on the engine's own thread, outside the mutex. Kernels and copies run on the thread
-// that advances the clock.
+// Every member function needs the mutex held (a `Lock` argument is the proof). Host functions run
+// on the engine's own thread, outside the mutex; kernels and copies on the thread that advances the
+// clock.
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
@@ -50,7 +49,7 @@ class Engine {
   void Submit(Lock& lock, const OperationRef& operation,
               const std::vector<OperationRef>& dependencies);
 
-  // The same from an effect, which the engine runs: nothing starts before the effect returns.
+  // From an effect: nothing starts before the effect returns.
   void SubmitWithin(const OperationRef& operation, const std::vector<OperationRef>& dependencies);
 
   // `later`, which is not ready yet, also waits for `earlier`.
@@ -67,11 +66,10 @@ class Engine {
   void Wait(Lock& lock, const OperationRef& operation);
 
   // Before unmapping: unfinished operations that certainly use `range` will fault; returns the name
-  // of the first, or an empty string. Operations that may use it fault, and count, if they touch
-  // it.
+  // of the first, or an empty string. Operations that may use it fault if they touch it.
   std::string DoomUsersOf(const Range& range);
 
-  // Sequences: every operation before the first is done; none has the second or a later one yet.
+  // Every operation before the first is done; none has the second or a later one yet.
   std::uint64_t first_unfinished() const {
     return pending_.empty() ? next_sequence_ : pending_.begin()->first;
   }
@@ -87,7 +85,6 @@ class Engine {
   void AdvanceToRealNow(Lock& lock);
   void NotifyChanged();
 
-  // Only with a node.
   void AdvanceShared(Lock& lock, Nanos time_ns);
   void WaitShared(Lock& lock, const OperationRef& operation);
   bool StepShared(Lock& lock, Nanos time_ns);
@@ -128,11 +125,11 @@ class Engine {
   std::deque<OperationRef> instant_;  // ready, takes no time
   std::vector<OperationRef> external_;
   std::deque<OperationRef> host_queue_;
-  std::uint64_t host_pending_ = 0;  // host functions that are not done
+  std::uint64_t host_pending_ = 0;  // not done
   bool host_running_ = false;
-  bool host_function_timed_out_ = false;  // the running host function exceeded kHostFunctionTimeout
-  std::thread::id host_thread_;           // none before the first host function
-  int turn_waiters_ = 0;                  // threads that wait for this process's turn
+  bool host_function_timed_out_ = false;  // exceeded kHostFunctionTimeout
+  std::thread::id host_thread_;
+  int turn_waiters_ = 0;  // threads that wait for this process's turn
 };
 
 }  // namespace spillway::simulator

@@ -39,7 +39,7 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   } else {
-    // Returning repeats the access; the default action then ends the process with the right signal.
+    // Returning repeats the access; the default action then ends the process.
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);

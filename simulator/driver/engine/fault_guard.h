@@ -1,8 +1,7 @@
-// Runs a kernel's body so that an access to forbidden memory or a failed assertion ends the body
-// instead of the process.
+// Runs a kernel's body so that a fault ends the body instead of the process.
 //
-// A SIGSEGV, SIGBUS, SIGABRT or SIGILL outside a guarded body goes to the previous handler. The
-// first guarded body installs the handlers, so programs that launch nothing keep theirs.
+// Signals outside a guarded body go to the previous handler. The first guarded body installs the
+// handlers, so programs that launch nothing keep theirs.
 #pragma once
 
 #include <cstdint>

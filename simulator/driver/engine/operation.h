@@ -1,7 +1,5 @@
-// One operation of the simulated GPU: a kernel, copy, set, event record, wait or host function.
-//
-// Ownership is shared by the engine (until the operation is done), its stream (as the tail) and
-// events that recorded it.
+// One operation of the simulated GPU. The engine shares it (until it is done) with its stream (as
+// the tail) and events that recorded it.
 //
 // Invariants
 //  1. An operation is ready when `unmet` is zero, starts on its resource, and is done at `end_ns`.
@@ -28,11 +26,11 @@ using Nanos = std::int64_t;
 
 enum class Resource {
   kNone,          // takes no time: event records, waits, frees, written values
-  kCompute,       // kernels, sets, copies within the device; they share the multiprocessors
+  kCompute,       // kernels, sets, copies within the device
   kHostToDevice,  // the link's copy engines
   kDeviceToHost,
-  kHostThread,    // host functions, on the engine's own thread
-  kExternalWait,  // holds its stream until `condition` is true
+  kHostThread,  // host functions, on the engine's own thread
+  kExternalWait,
 };
 
 struct Extent {
@@ -54,7 +52,7 @@ struct Fault {
   CUresult error = CUDA_ERROR_ILLEGAL_ADDRESS;  // of the context from now on
 };
 
-// A context's sticky error; operations outlive contexts.
+// Operations outlive contexts.
 struct ErrorState {
   std::atomic<CUresult> sticky{CUDA_SUCCESS};  // host functions read it without the mutex
 };
@@ -63,18 +61,18 @@ struct Operation;
 using OperationRef = std::shared_ptr<Operation>;
 
 struct Operation {
-  const char* name = "";     // constant text
+  const char* name = "";
   const char* subject = "";  // a kernel's name; lives as long as its image
   Resource resource = Resource::kNone;
   int priority = 0;         // lower runs first
-  int device = -1;          // the device whose resource it takes; -1: its stream's
+  int device = -1;          // -1: its stream's
   unsigned peers = 0;       // bit n: its code may access device n's ordinary allocations
-  bool confined = false;    // a kernel: may touch only memory that its device may reach
-  int multiprocessors = 1;  // compute: how many it occupies
+  bool confined = false;    // may touch only memory that its device may reach
+  int multiprocessors = 1;  // how many it occupies
   Nanos duration_ns = 0;    // compute: all of it; link: the overhead before the first byte
   std::uint64_t link_bytes = 0;
   std::function<void()> effect;
-  std::function<bool()> condition;  // kExternalWait only
+  std::function<bool()> condition;  // kExternalWait
   std::vector<Extent> extents;      // memory that it certainly uses
   std::vector<std::uint64_t>
       words;  // kernel parameters: any word may be an address in use, or stale
@@ -89,8 +87,8 @@ struct Operation {
   Nanos end_ns = 0;
   unsigned __int128 remaining = 0;    // link work left, in byte-nanoseconds per second
   unsigned __int128 shared_end = 0;   // on a node: `given` at its end (node_state.h)
-  std::uintptr_t doomed_address = 0;  // memory that was unmapped under an extent
-  std::vector<Range> suspects;        // ranges that were unmapped under a word
+  std::uintptr_t doomed_address = 0;  // unmapped under an extent
+  std::vector<Range> suspects;        // unmapped under a word
   bool done = false;
 
   std::string Description() const {

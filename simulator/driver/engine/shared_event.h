@@ -1,6 +1,5 @@
-// An event that several processes use: the counts of its records and of its completed records.
-//
-// The counters are atomics in memory that all those processes map.
+// An event that several processes use: the counts of its records and of its completed records, as
+// atomics in memory that they all map.
 //
 // Invariants
 //  1. `completed` never exceeds `recorded`, and neither decreases.

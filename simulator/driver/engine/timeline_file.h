@@ -1,7 +1,5 @@
 // The timeline in SPILLWAY_SIM_TIMELINE's file: a line per operation and long driver call.
 //
-// Without the variable nothing is written.
-//
 // Columns: lane (compute, h2d, d2h, host); the virtual nanoseconds at which it was requested, could
 // start, started and ended; bytes over the link; name.
 #pragma once

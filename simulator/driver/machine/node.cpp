@@ -21,9 +21,9 @@ using node::Slot;
 using node::SlotState;
 using node::State;
 
-// After waiting this long, a process checks whether the process whose turn it is still lives.
+// Then a process checks whether the process whose turn it is still lives.
 constexpr node::Nanos kWatchEvery_ns = 50'000'000;
-// A process without a beat for this long has no attendant any more: exec replaced its program.
+// Without a beat for so long a process has no attendant any more: exec replaced its program.
 constexpr node::Nanos kSilence_ns = 2'000'000'000;
 
 long FutexWait(std::uint32_t* word, std::uint32_t seen, node::Nanos limit_ns) {
@@ -60,7 +60,7 @@ bool Node::ClaimSlot(int wanted) {
     Occupy(wanted - 1);
     return true;
   }
-  // Slots of ended processes keep their statistics as long as there are free slots.
+  // Slots of ended processes keep their statistics while others are free.
   for (const auto& may_take :
        {+[](SlotState slot) { return slot == SlotState::kFree; },
         +[](SlotState slot) { return slot == SlotState::kEnded || slot == SlotState::kKilled; }}) {
@@ -73,7 +73,7 @@ bool Node::ClaimSlot(int wanted) {
   return false;
 }
 
-// A process that became another program by exec keeps its pid, and never released its slot.
+// exec keeps the pid, and does not release the slot.
 void Node::LeaveFormerSlot() {
   const pid_t own = getpid();
   for (Slot& slot : file_.state.slots) {
@@ -103,7 +103,7 @@ Slot& Node::OwnSlot() const { return file_.state.slots[static_cast<std::size_t>(
 
 bool Node::IsFirst() const { return First(file_.state) == slot_; }
 
-// After a stop the process resumes, no earlier than the others' latest act.
+// No earlier than the others' latest act.
 void Node::ResumeIfSuspended() {
   Slot& own = OwnSlot();
   if (own.suspended != 0) Resume(file_.state, own);

@@ -31,7 +31,7 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   enum class Turn {
-    // Another process may act earlier. This one now waits, and must not act before it asks again.
+    // Another process may act earlier. This one must not act before it asks again.
     kNotYet,
     kArrived,  // at the target
     kOwnEnd    // an operation of this process ends now
@@ -39,16 +39,15 @@ class Node {
   struct Answer {
     Turn turn;
     Nanos at_ns;
-    std::uint32_t wake_count;  // for Sleep
+    std::uint32_t wake_count;
   };
   Answer Ask(Nanos target_ns);
   void Sleep(std::uint32_t wake_count, Nanos limit_ns);
   void WakeOwn();
 
-  // Shows that this process still runs. Called every few hundredths of a second, on any thread.
+  // Called every few hundredths of a second, on any thread.
   void Beat();
 
-  // Returns when this process may act at its own present; answers that time.
   Nanos AwaitTurn();
 
   node::Work GivenNow(node::EngineId id) const;
@@ -69,7 +68,7 @@ class Node {
   void GiveBack(int device, std::uint64_t size_bytes);
   std::uint64_t FreeBytes(int device);
 
-  // Releases everything; from then on this process holds no other process back.
+  // This process then holds no other back.
   void Leave();
 
  private:

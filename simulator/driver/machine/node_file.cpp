@@ -37,7 +37,6 @@ void MakeMutex(pthread_mutex_t& mutex) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-// The file is new and zeroed.
 void Make(NodeFile& file, const Machine& machine) {
   machine.profile.copy(file.profile, sizeof file.profile - 1);
   MakeMutex(file.mutex);

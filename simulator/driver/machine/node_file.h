@@ -1,4 +1,4 @@
-// The file by which simulated drivers share a machine: its layout, creation, opening and lock.
+// The file by which simulated drivers share a machine.
 //
 // Invariants
 //  1. A file is ready once `magic` is there. Until then the next process makes it again.
@@ -20,7 +20,7 @@ struct Machine {
   int device_count = 1;
   std::uint64_t capacity_bytes = 0;
   node::LinkRates rates = {};
-  int reserved_slots = 0;  // set by the first process: how many slots are expected from the start
+  int reserved_slots = 0;  // set by the first process
 };
 
 struct NodeFile {
@@ -46,7 +46,7 @@ class NodeLock {
   NodeFile& file_;
 };
 
-// Clears the slots of dead processes and suspends stopped ones: in all slots, or only in the first.
+// In all slots, or only in the first.
 enum class Whom { kAll, kFirst };
 void Sweep(NodeFile& file, Whom whom);
 

@@ -13,7 +13,6 @@ const DeviceState& DeviceOf(const State& state, EngineId id) {
 
 bool Counts(const Slot& slot) { return slot.state == SlotState::kPresent && slot.suspended == 0; }
 
-// The engine's work per nanosecond for all its holders together; meaningless without holders.
 std::uint64_t Rate(const State& state, EngineId id) {
   const DeviceState& device = DeviceOf(state, id);
   if (id.engine == kH2d) return device.busy[kD2h] > 0 ? state.rates.h2d_both : state.rates.h2d;

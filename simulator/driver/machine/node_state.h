@@ -1,20 +1,17 @@
-// The state that several processes' simulated drivers share of one machine: its processes, their
-// use of engines and memory, and the rule by which virtual time passes.
-//
-// Plain values in a mapped file. The functions are pure; node.h calls them under the file's mutex.
+// The state of one machine that several processes' simulated drivers share, and the rule by which
+// virtual time passes. The functions are pure; node.h calls them under the file's mutex.
 //
 // Note [One time for several processes]
 // Each process has its own clock. To act on shared state (begin or end work on an engine, take or
-// release memory) it waits until no other process can act earlier. That is when its (time, slot) is
-// the smallest of all. A process that waits for the device can act next when its next operation
-// ends. A process that runs the program's code can act from its clock on, so it holds the others
-// until its next call. So all acts happen in one order of virtual time, whatever the machine's
-// scheduler does. Equal runs are equal to the nanosecond.
+// release memory) it waits until its (time, slot) is the smallest of all. A process that waits for
+// the device can act next when its next operation ends, one that runs the program's code from its
+// clock on. So all acts happen in one order of virtual time, and equal runs are equal to the
+// nanosecond.
 //
 // Note [Engines in equal shares]
-// The n processes with work on an engine share it like infinitely short time slices: each gets 1/n.
-// `given` is the work that each of them has received since the beginning, the same number for all.
-// An operation that begins at `given` and needs `work` ends at `given + work`, however n changes.
+// The n processes with work on an engine share it like infinitely short time slices. `given` is the
+// work that each of them has received since the beginning. An operation that begins at `given` and
+// needs `work` ends at `given + work`, however n changes.
 //
 // Invariants
 //  1. `acted_ns` never decreases, and no process acts before it.
@@ -43,17 +40,17 @@ struct EngineId {
   Engine engine;
 };
 
-// Bytes per second, for each direction alone and while both are busy.
+// Alone and while both directions are busy.
 struct LinkRates {
   std::uint64_t h2d, d2h, h2d_both, d2h_both;
 };
 
 enum class SlotState : std::uint32_t {
   kFree,
-  kReserved,  // a process is expected here from the start, and time waits for it
+  kReserved,  // time waits for the expected process
   kPresent,
-  kEnded,  // the process has left
-  kKilled  // the process was found dead
+  kEnded,
+  kKilled  // found dead
 };
 
 struct SlotStatistics {
@@ -65,10 +62,10 @@ struct SlotStatistics {
 struct Slot {
   SlotState state;
   std::int32_t pid;
-  std::uint64_t started_ticks;  // of the process: its pid may be reused
+  std::uint64_t started_ticks;  // the pid may be reused
   char name[16];
   std::uint32_t waiting;    // waits in the driver for its next operation's end or for `target_ns`
-  std::uint32_t suspended;  // stopped by a signal: holds no process back, and its work goes on
+  std::uint32_t suspended;  // stopped by a signal
   Nanos clock_ns;
   Nanos target_ns;
   std::uint32_t sleepers;    // threads that sleep on `wake_count`
@@ -76,7 +73,7 @@ struct Slot {
   std::uint32_t beats;       // grows while the program that took the slot runs
   std::array<std::array<std::uint32_t, kEngines>, kMostDevices> holds;
   std::array<std::array<Work, kEngines>, kMostDevices>
-      next_end;  // `given` at which its next operation ends
+      next_end;  // `given` at its next operation's end
   SlotStatistics statistics;
 };
 
@@ -89,7 +86,7 @@ struct DeviceState {
 
 struct State {
   std::int32_t device_count;
-  std::int32_t slots_used;  // slots from here on were never taken
+  std::int32_t slots_used;
   std::uint64_t capacity_bytes;
   LinkRates rates;
   Nanos acted_ns;
@@ -103,18 +100,18 @@ Nanos TimeOf(const State& state, EngineId id, Work end);
 Work CopyWork(const State& state, EngineId id, std::uint64_t size_bytes, Nanos overhead_ns);
 
 Nanos NextEndOf(const State& state, const Slot& slot);
-// A lower bound on the slot's next end, whatever the others do.
+// Whatever the others do.
 Nanos EarliestPossibleEnd(const State& state, const Slot& slot);
 Nanos EarliestActTime(const State& state, const Slot& slot);
 int First(const State& state);
 
-// Takes or releases an engine at a time that is not before the last change.
+// At a time that is not before the last change.
 void SetHolds(State& state, Slot& slot, EngineId id, bool holds, Nanos time_ns);
 void Vacate(State& state, Slot& slot, SlotState left_as);
 // A suspended slot holds no process back, and its work goes on. Resume undoes that.
 void Suspend(State& state, Slot& slot);
 void Resume(State& state, Slot& slot);
-// Derives the counts from the slots, for a lock whose holder died.
+// From the slots, for a lock whose holder died.
 void Recount(State& state);
 
 std::uint64_t HeldBytes(const State& state, int device);

@@ -1,5 +1,5 @@
-// The statistics of a shared machine as JSON: memory of each device and process, also of ended and
-// killed ones. Reading detects dead processes.
+// A shared machine's statistics as JSON: memory of each device and process, also of ended ones.
+// Reading detects dead processes.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The state of this process for the driver: initialised, forked child, exiting.
 //
 // In a forked child of an initialised process every call answers CUDA_ERROR_NOT_INITIALIZED, as in
-// the real driver, and no statistics are written. Initialisation sets an exit handler that shuts
-// the driver down; later calls answer CUDA_ERROR_DEINITIALIZED. (cuda.h, CUresult)
+// the real driver, and no statistics are written. At exit the driver shuts down; later calls answer
+// CUDA_ERROR_DEINITIALIZED. (cuda.h, CUresult)
 #pragma once
 
 namespace spillway::simulator {

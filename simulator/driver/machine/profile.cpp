@@ -34,7 +34,6 @@ std::string KnownProfiles(const std::string& folder) {
   return list.empty() ? " none in " + folder : list;
 }
 
-// Returns false for a text that is not a number.
 using Setter = std::function<bool(const std::string&)>;
 
 template <class Integer>
@@ -77,7 +76,7 @@ std::map<std::string, Setter> Setters(Profile& profile) {
   };
 }
 
-// Every key must appear once, so a forgotten line is an error and not a zero bandwidth.
+// A forgotten line is an error and not a zero bandwidth.
 Status Parse(const std::string& text, Profile& profile) {
   auto setters = Setters(profile);
   std::string_view rest = text;

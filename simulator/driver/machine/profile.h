@@ -1,6 +1,5 @@
-// A device profile: the few numbers that make the simulated GPU a K40c or an H200.
-//
-// Text files of `key = value` lines, in `profiles` beside libcuda.so.1.
+// The few numbers that make the simulated GPU a K40c or an H200. Text files of `key = value` lines,
+// in `profiles` beside libcuda.so.1.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace spillway::simulator {
 
 struct Profile {
   std::string name;         // the file's name, e.g. "h200"
-  std::string device_name;  // the answer of cuDeviceGetName
+  std::string device_name;  // cuDeviceGetName
   int compute_major = 0;
   int compute_minor = 0;
   int multiprocessors = 0;
@@ -31,15 +30,15 @@ struct Profile {
   std::uint64_t d2h_bytes_per_second = 0;
   std::uint64_t h2d_both_bytes_per_second = 0;  // while the other direction is busy too
   std::uint64_t d2h_both_bytes_per_second = 0;
-  std::uint64_t launch_overhead_ns = 0;   // device time per kernel or set, added to its work
-  std::uint64_t copy_overhead_ns = 0;     // the same for a copy over the link
-  std::uint64_t vmm_create_ns = 0;        // host time per handle, in addition: cuMemCreate
-  std::uint64_t vmm_map_ns = 0;           // cuMemMap
-  std::uint64_t vmm_set_access_ns = 0;    // cuMemSetAccess, of several handles too
-  std::uint64_t vmm_unmap_ns = 0;         // cuMemUnmap, the same
-  std::uint64_t vmm_release_ns = 0;       // cuMemRelease
-  std::uint64_t pin_ns_per_mebibyte = 0;  // pinning host memory
-  std::uint64_t api_call_ns = 0;          // host time of one driver call
+  std::uint64_t launch_overhead_ns = 0;  // device time per kernel or set
+  std::uint64_t copy_overhead_ns = 0;    // per copy over the link
+  std::uint64_t vmm_create_ns = 0;       // host time per handle, in addition: cuMemCreate
+  std::uint64_t vmm_map_ns = 0;          // cuMemMap
+  std::uint64_t vmm_set_access_ns = 0;   // cuMemSetAccess, of several handles too
+  std::uint64_t vmm_unmap_ns = 0;        // cuMemUnmap, the same
+  std::uint64_t vmm_release_ns = 0;      // cuMemRelease
+  std::uint64_t pin_ns_per_mebibyte = 0;
+  std::uint64_t api_call_ns = 0;
 };
 
 // The error lists the known profiles.

@@ -19,7 +19,7 @@ using base::JsonQuoted;
 constexpr std::size_t kViolationsKept = 100;
 constexpr std::size_t kViolationsPrinted = 5;
 
-// `%p` stands for the process's number, so that each process of a job leaves its own.
+// With `%p` each process of a job leaves a file of its own.
 std::string PathOfThisProcess(std::string path) {
   if (const std::size_t at = path.find("%p"); at != std::string::npos)
     path.replace(at, 2, std::to_string(getpid()));
@@ -112,7 +112,6 @@ std::string Statistics::DevicesJson() const {
   return json + "]";
 }
 
-// Names as rules match them.
 std::string Statistics::WithoutRuleJson() const {
   std::map<std::string, std::uint64_t> launches;
   for (const auto& [name, count] : without_rule_) launches[Demangled(name)] += count;

@@ -1,7 +1,7 @@
-// The simulated driver's statistics: counters, peaks and rule violations, written as JSON at exit.
+// Counters, peaks and rule violations, written as JSON at exit.
 //
-// Threads: any thread may count at any time, also while the process exits. Counters are atomics;
-// the texts have their own lock.
+// Any thread may count at any time, also while the process exits. Counters are atomics; the texts
+// have their own lock.
 //
 // Invariants
 //  1. A peak is never below the value it follows.
@@ -45,7 +45,7 @@ class Statistics {
   std::atomic<std::uint64_t> h2d_bytes{0};
   std::atomic<std::uint64_t> d2h_bytes{0};
   std::atomic<std::uint64_t> d2d_bytes{0};
-  // Expensive calls, and the virtual host time of these calls and of pinning.
+  // Expensive calls, and the virtual host time of these and of pinning.
   std::atomic<std::uint64_t> vmm_creates{0};
   std::atomic<std::uint64_t> vmm_maps{0};
   std::atomic<std::uint64_t> vmm_set_accesses{0};
@@ -57,7 +57,7 @@ class Statistics {
 
   void SetIdentity(std::string profile, std::string clock);
   void CountNotSupported(const char* function);
-  // A launch of a kernel that no rule describes. The name lives as long as the process.
+  // The name lives as long as the process.
   void CountKernelWithoutRule(const char* mangled_name);
   void AddViolation(const std::string& text);  // printed on standard error too, the first few times
 

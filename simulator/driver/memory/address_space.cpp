@@ -58,7 +58,7 @@ bool Mapping::IsReachableBy(const Viewer& viewer) const {
 
 AddressSpace::AddressSpace(int device_count) : device_count_(device_count) {
   arena_ = ReserveArena(arena_bytes_);
-  // The first granule stays unused, so an address just below a range is never valid.
+  // An address just below a range is never valid.
   const std::uintptr_t first =
       RoundUp(arena_, PhysicalMemory::kGranuleBytes) + PhysicalMemory::kGranuleBytes;
   free_.emplace(first, arena_ + arena_bytes_ - first);

@@ -3,8 +3,8 @@
 // Invariants
 //  1. Bytes of the arena that are not mapped with access are PROT_NONE: touching them faults.
 //  2. Mappings never overlap, and each lies inside one reserved range.
-//  3. A reservation gets the lowest free address that fits. So the same calls give the same
-//     addresses, if the arena lies at its usual place.
+//  3. A reservation gets the lowest free address that fits, so the same calls give the same
+//     addresses if the arena lies at its usual place.
 #pragma once
 
 #include <array>
@@ -47,24 +47,23 @@ class AddressSpace {
 
   int device_count() const { return device_count_; }
 
-  // Reserves a range at a free `hint`, else at the lowest free address. Returns 0 when none fits.
+  // At `hint` if it is free, else at the lowest free address; 0 when none fits.
   std::uintptr_t Reserve(std::size_t size_bytes, std::size_t alignment_bytes, std::uintptr_t hint);
   void Free(std::uintptr_t base, std::size_t size_bytes);
 
-  // Maps the first `size_bytes` of `block` at unmapped addresses, for its device (a host block: for
-  // all).
+  // Shows the first `size_bytes` of `block` to its device (a host block: to all).
   void Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access,
            Audience audience = Audience::kNamed);
   void SetDeviceAccess(std::uintptr_t base, Access access, int device = 0);
   void SetHostAccess(std::uintptr_t base, Access access);
   void Unmap(std::uintptr_t base);
 
-  // Hides the range's mappings and shows them again. Other mappings of the bytes stay, and so does
-  // the processor's access, which other threads may be using.
+  // Other mappings of the bytes stay, and so does the processor's access, which other threads may
+  // be using.
   void Withhold(std::uintptr_t base, std::size_t size_bytes);
   void GiveBack(std::uintptr_t base, std::size_t size_bytes);
 
-  // ShowOnlyTo makes memory that `viewer` may not reach inaccessible; ShowToAll undoes it.
+  // Memory that `viewer` may not reach becomes inaccessible.
   void ShowOnlyTo(const Viewer& viewer);
   void ShowToAll();
 
@@ -72,7 +71,7 @@ class AddressSpace {
   const Mapping* Find(std::uintptr_t address) const;
   const Mapping* FindFrom(std::uintptr_t address) const;
   bool IsFreeOfMappings(std::uintptr_t base, std::size_t size_bytes) const;
-  // The first byte of the range that may not be read (or written), or 0. Only for the arena.
+  // 0: all may be accessed. Only for the arena.
   std::uintptr_t FirstForbidden(std::uintptr_t base, std::size_t size_bytes, bool write) const;
 
  private:
@@ -80,7 +79,7 @@ class AddressSpace {
   static void SetVisibility(Mapping& mapping, Access device, Access host);
   static bool OnlyDevicesSee(const Mapping& mapping);
   static void GiveBackPart(const Mapping& mapping, std::uintptr_t base, std::size_t size_bytes);
-  // Calls action(base, size_bytes, mapping) for each part of the range that only the device sees.
+  // For each part of the range that only the device sees.
   template <class Action>
   void ForWithholdable(std::uintptr_t base, std::size_t size_bytes, Action action) const;
 
@@ -89,7 +88,7 @@ class AddressSpace {
   std::size_t arena_bytes_ = 0;
   std::map<std::uintptr_t, std::size_t> free_;
   std::map<std::uintptr_t, Mapping> mappings_;
-  std::vector<std::uintptr_t> hidden_;  // mappings hidden from the present viewer
+  std::vector<std::uintptr_t> hidden_;  // from the present viewer
 };
 
 }  // namespace spillway::simulator

@@ -1,6 +1,4 @@
-// CUDA arrays and mipmapped arrays: the targets of CUarray and CUmipmappedArray.
-//
-// Texels lie in the device's heap.
+// The targets of CUarray and CUmipmappedArray. Texels lie in the device's heap.
 //
 // Invariants
 //  1. Texels lie in rows of `pitch_bytes`, rows in slices; slice, row and column 0 are at `base`.

@@ -1,8 +1,8 @@
 // Tells which bytes of an allocation a program has written before a kernel first names it.
 //
-// A kernel whose effect is unknown counts as reading all that it names. Memory that nobody has
-// written holds what its former owner left there, which depends on how memory was reused. So those
-// bytes are cleared when a launch first names the allocation.
+// A kernel whose effect is unknown counts as reading all that it names. What unwritten memory holds
+// depends on how memory was reused, so those bytes are cleared when a launch first names the
+// allocation.
 //
 // Under the engine's mutex, when operations take effect.
 //
@@ -11,10 +11,9 @@
 //     program and driver may make one allocation where the former one was.
 //  2. A launch makes all bytes that it names bytes of that allocation. For another allocation they
 //     count as unwritten.
-//  3. Such a library may move an allocation to host memory and back to its address. So a copy to
-//     host memory of the library's keeps whose bytes they are, and a copy back changes nothing: the
-//     program may have written at the allocation's address meanwhile, while host memory was shown
-//     there. Other copies and sets write for anybody.
+//  3. Such a library may move an allocation to host memory and back. So a copy to the library's
+//     host memory keeps whose bytes they are, and a copy back changes nothing: the program may
+//     have written at the allocation's address meanwhile. Other copies and sets write for anybody.
 //  4. So a copy into an allocation that no kernel ever named counts for the next one there too.
 //  5. Memory that another process made counts as written from when it is opened here.
 #pragma once
@@ -40,13 +39,12 @@ class FirstUses {
   void NoteWritten(std::uintptr_t base, std::size_t size_bytes);
   void NoteCopied(std::uintptr_t target, std::uintptr_t source, std::size_t size_bytes, Copy copy);
 
-  // What nothing has written of this allocation, if no launch has named it before; else nothing.
-  // `id` differs between allocations at one address.
+  // Empty if a launch has named the allocation before. `id` differs between allocations at one
+  // address.
   std::vector<ByteRange> TakeUnwritten(std::uintptr_t base, std::size_t size_bytes,
                                        std::uint64_t id);
 
  private:
-  // Whose bytes: an allocation's id, or one of these.
   static constexpr std::uint64_t kAnybodys = ~std::uint64_t{0};
   static constexpr std::uint64_t kNobodys = ~std::uint64_t{1};
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{2};  // in searches: nothing is noted
@@ -57,7 +55,7 @@ class FirstUses {
 
   void CutAt(std::uintptr_t address);
   void Assign(std::uintptr_t base, std::uintptr_t end, std::uint64_t owner);
-  // Calls action(base, end, owner) for all parts of the range; `otherwise` owns what is not noted.
+  // `otherwise` owns what is not noted.
   template <class Action>
   void ForParts(std::uintptr_t base, std::uintptr_t end, std::uint64_t otherwise, Action action);
 

@@ -1,7 +1,7 @@
 // Addresses that a launch's parameters hide in tensor maps, textures and surfaces.
 //
-// The addresses join the operation's words (operation.h). So if the memory is unmapped before the
-// kernel runs, the kernel cannot access it.
+// They join the operation's words (operation.h): if the memory is unmapped before, the kernel
+// cannot access it.
 #pragma once
 
 #include <cstdint>

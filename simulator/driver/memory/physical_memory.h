@@ -1,7 +1,6 @@
 // Physical memory of a simulated device and of its host, in blocks that any address can show.
 //
-// Ownership: a block lives as long as a handle or a mapping holds its pointer; then its bytes are
-// free.
+// A block lives as long as a handle or a mapping holds its pointer; then its bytes are free.
 //
 // Invariants
 //  1. A device's live blocks never exceed its capacity; device_bytes.now sums over all devices.
@@ -10,9 +9,9 @@
 //
 // Note [Blocks move]
 // A file mapping costs a page fault per 4 KiB after every map: 9 ms for 8 MiB where this was
-// written, against 0.2 ms to fill them. So a block is ordinary private memory in huge pages, and
-// mremap moves its page tables to another place. Only a block that is shown twice, or in part,
-// becomes a shared file. Untouched memory costs nothing; with huge pages a touch costs 2 MiB.
+// written, against 0.2 ms to fill them. So a block is private memory in huge pages, and mremap
+// moves its page tables. Only a block that is shown twice, or in part, becomes a shared file.
+// Untouched memory costs nothing; with huge pages a touch costs 2 MiB.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class PhysicalMemory;
 
 class PhysicalBlock {
  public:
-  // `file`: the bytes of another process's block; that process holds and counts them.
+  // `file`: of another process, which holds and counts the bytes.
   PhysicalBlock(PhysicalMemory& memory, std::uint64_t size_bytes, Location location, int file = -1)
       : memory_(memory),
         size_bytes_(size_bytes),
@@ -42,15 +41,15 @@ class PhysicalBlock {
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   Location location() const { return location_; }
-  // The device that owns the memory. A host block answers the device that created it.
+  // A host block answers the device that created it.
   int device() const;
 
   bool foreign() const { return foreign_; }
   bool IsShownTwice() const { return shown_.size() > 1; }
-  // Moves the bytes into a file that other processes can map. -1 when memory is short.
+  // Moves the bytes into a shared file. -1 when memory is short.
   int File();
 
-  // Maps the first `size_bytes` at `address`, over any mapping there. False when memory is short.
+  // Over any mapping at `address`. False when memory is short.
   bool Show(std::uintptr_t address, std::size_t size_bytes, bool writable);
   void SetWritable(std::uintptr_t address, bool writable);
   void Hide(std::uintptr_t address);
@@ -72,8 +71,8 @@ class PhysicalBlock {
   const bool foreign_;
   std::map<std::uintptr_t, Place> shown_;
   std::uintptr_t hidden_at_ =
-      0;           // place of private bytes that are shown nowhere; 0: never touched, or shown
-  int file_ = -1;  // once shared
+      0;  // of private bytes that are shown nowhere; 0: never touched, or shown
+  int file_ = -1;
 };
 
 using PhysicalRef = std::shared_ptr<PhysicalBlock>;
@@ -82,13 +81,12 @@ class PhysicalMemory {
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
 
-  // `node`: the shared machine, or null.
   explicit PhysicalMemory(std::uint64_t capacity_bytes, int device = 0, Node* node = nullptr)
       : device_(device), capacity_bytes_(capacity_bytes), node_(node) {}
 
   // Rounds up to granules. Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full.
   PhysicalRef Create(std::uint64_t size_bytes, Location location);
-  // A block of another process. The new block takes over the descriptor.
+  // The block takes over the descriptor.
   PhysicalRef Adopt(int file, std::uint64_t size_bytes, Location location);
 
   int device() const { return device_; }

@@ -1,6 +1,5 @@
-// Files in memory (memfd) by which simulated drivers of several processes find each other's memory,
-// pools and events. Processes reach a file through a passed descriptor, or through /proc while its
-// owner lives.
+// Files in memory (memfd) by which several processes find each other's memory, pools and events:
+// through a passed descriptor, or through /proc while their owner lives.
 #pragma once
 
 #include <sys/types.h>

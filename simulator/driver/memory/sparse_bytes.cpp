@@ -18,15 +18,15 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kWindowPages = 8192;  // queried at once: 32 MiB of addresses
 // Below this a query costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
-// Smaller buffers keep their pages: programs read much memory through buffers of a few megabytes.
-// Device memory in a file does not: its pages fault after each mapping anyway.
+// Programs read much memory through buffers of a few megabytes. Device memory in a file does not
+// keep its pages: they fault after each mapping anyway.
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 enum class Backing {
-  kUnknown,    // memory of the program: its pages are used as they are
+  kUnknown,    // of the program
   kSomeFile,   // may be a file that other processes write too
   kAnonymous,  // private memory of a block
-  kBlockFile,  // shared memory of a block
+  kBlockFile,
 };
 
 struct Region {
@@ -51,7 +51,7 @@ struct Stretch {
   bool on_host;
 };
 
-// Ends at `end` at the latest. Neighbouring private blocks form one stretch.
+// Neighbouring private blocks form one stretch.
 Stretch StretchFrom(std::uintptr_t at, std::uintptr_t end) {
   auto next = Regions().upper_bound(at);
   const auto found = next == Regions().begin() ? Regions().end() : std::prev(next);
@@ -135,7 +135,7 @@ void ForData(const Stretch& stretch, Action action) {
   const auto address = [&](off_t at) { return stretch.base + static_cast<std::uintptr_t>(at); };
   for (std::uintptr_t at = stretch.begin; at < stretch.end;) {
     const off_t data = lseek(stretch.file, offset(at), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return;  // no data up to the file's end
+    if (data < 0 && errno == ENXIO) return;
     const off_t hole = data < 0 ? -1 : lseek(stretch.file, data, SEEK_HOLE);
     const std::uintptr_t begin = data < 0 ? at : std::max(at, address(data));
     const std::uintptr_t end = hole < 0 ? stretch.end : std::min(stretch.end, address(hole));
@@ -180,7 +180,6 @@ bool PunchData(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch)
   return is_done;
 }
 
-// False: not all was given back.
 bool GiveBack(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
   if (stretch.backing == Backing::kAnonymous)
     return madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
@@ -206,7 +205,7 @@ void Clear(const Stretch& stretch) {
   if (!ReleasePages(stretch)) ForExisting(stretch, Fill);
 }
 
-// The target is zero, so zero pages (of mere reads) are skipped. False: the source is all zero.
+// The target is zero. False: the source is all zero.
 bool CopyNonZeroPages(char* target, const char* source, std::size_t size_bytes) {
   static constexpr char kZeroes[kPage] = {};
   bool any = false;
@@ -265,7 +264,7 @@ void SparseCopy(void* target, const void* source, std::size_t size_bytes) {
 }
 
 // A stretch without pages may be forbidden memory, so its first byte is read. Where nothing is
-// known of a stretch, nothing may be mapped.
+// known, nothing may be mapped.
 void ForWritten(const void* base, std::uint64_t size_bytes,
                 void (*visit)(void* context, const void* begin, const void* end), void* context) {
   const auto pass_on = [&](std::uintptr_t begin, std::uintptr_t end) {

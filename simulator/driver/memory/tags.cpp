@@ -78,7 +78,6 @@ void WriteOperand(std::uint64_t hash, const KernelUse& use) {
   if (is_whole && use.pointer != nullptr) SparseClear(use.pointer, use.size_bytes);
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
     const std::uint64_t tag = Mix(hash, number) & kFiniteMask;
-    // Bytes that no part writes must not keep their old content.
     const std::uint64_t cleared_from = use.kind == UseKind::kPart ? use.parts * kWordBytes : 0;
     if (cleared_from < size_bytes) std::memset(place + cleared_from, 0, size_bytes - cleared_from);
     const std::uint64_t offset = use.kind == UseKind::kPart ? use.part * kWordBytes : 0;

@@ -133,7 +133,7 @@ void UseSampling(TextureView& view, const CUDA_TEXTURE_DESC& texture, CUresource
   std::copy_n(texture.borderColor, 4, view.border);
 }
 
-// A view chooses levels and layers of an array; it cannot change the format here.
+// It cannot change the format here.
 void UseResourceView(TextureView& view, const CUDA_RESOURCE_VIEW_DESC& wanted,
                      CUresourcetype type) {
   Require(type == CU_RESOURCE_TYPE_ARRAY || type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);

@@ -1,9 +1,8 @@
 // Texture and surface objects: the documented rules of their descriptors, and the kernels' views.
 //
-// Ownership: the table owns objects. The program owns the memory behind them, and may free it
-// first, as on a GPU. A destroyed object's view keeps its texels until the work that was queued
-// before is done: programs destroy textures behind their launches. Then the view stays for a while
-// without texels, and a kernel that still uses it faults instead of reading arbitrary memory.
+// The table owns objects; the program owns the memory behind them, and may free it first. A
+// destroyed object's view keeps its texels until earlier work is done: programs destroy textures
+// behind their launches. Then it stays for a while without texels: a kernel that uses it faults.
 //
 // Invariants
 //  1. A handle is the address of the object's view (texture_view.h), unique while the object lives.
@@ -20,7 +19,7 @@
 
 namespace spillway::simulator {
 
-// The limit for a texture in linear memory of one dimension.
+// In linear memory of one dimension.
 inline constexpr std::size_t kMostLinearTexels = std::size_t{1} << 28;
 
 struct TextureObject {
@@ -40,11 +39,11 @@ class TextureTable {
 
   const TextureObject& Texture(CUtexObject handle) const;
   const TextureObject& Surface(CUsurfObject handle) const;
-  // Operations of a sequence below `next_sequence` may still use the object.
+  // Operations below `next_sequence` may still use the object.
   void DestroyTexture(CUtexObject handle, std::uint64_t next_sequence);
   void DestroySurface(CUsurfObject handle, std::uint64_t next_sequence);
 
-  // Takes the texels from destroyed objects that no operation from `first_unfinished` on may use.
+  // Takes the texels that no operation from `first_unfinished` on may use.
   void ClearDestroyed(std::uint64_t first_unfinished);
 
   const TextureObject* OverLinearMemory(std::uint64_t word) const;

@@ -26,8 +26,7 @@ struct Parameter {
   KernelParameter place;
 };
 
-// Index, ordinal and offset. The last word holds the size: whole in the newer form, in the upper 14
-// bits of the older one.
+// Index, ordinal and offset. The last word holds the size: in the older form in its upper 14 bits.
 Parameter ParameterOf(std::uint8_t attribute, ByteView payload) {
   const std::uint32_t size_bytes = attribute == kLargeParameter
                                        ? payload.Read<std::uint16_t>(8)
@@ -35,7 +34,6 @@ Parameter ParameterOf(std::uint8_t attribute, ByteView payload) {
   return {payload.Read<std::uint16_t>(4), {payload.Read<std::uint16_t>(6), size_bytes}};
 }
 
-// Each ordinal must come once, whatever the order.
 bool Place(const std::vector<Parameter>& found, std::vector<KernelParameter>& parameters) {
   parameters.assign(found.size(), {0, 0});
   for (const Parameter& parameter : found) {

@@ -1,10 +1,9 @@
 // The kernels and variables of a code object (cubin), from its directory.
 //
-// Kernels are the symbols that are marked as entries. Each has a section `.nv.info.<kernel>` of
-// attributes, of which those about parameters are read: ordinal, offset and size of each. Variables
-// are the symbols of `.nv.global*` and `.nv.constant3`.
-// Source: NVIDIA's listing tools (cuobjdump -elf, nvdisasm) print these attributes by name; a test
-// compares the layouts with those of the source from which nvcc made the fixtures.
+// Kernels are the symbols that are marked as entries. Each has a section `.nv.info.<kernel>` with
+// ordinal, offset and size of its parameters. Variables are the symbols of `.nv.global*` and
+// `.nv.constant3`.
+// Source: NVIDIA's listing tools (cuobjdump -elf, nvdisasm) print these attributes by name.
 #pragma once
 
 #include <optional>

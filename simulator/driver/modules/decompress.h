@@ -7,7 +7,7 @@
 
 namespace spillway::simulator {
 
-// Nothing if the data is broken or says that it becomes longer than 2 GiB.
+// Nothing if the data is broken or becomes longer than 2 GiB.
 std::optional<base::Decompressed> Decompress(const base::FatEntry& entry);
 
 }  // namespace spillway::simulator

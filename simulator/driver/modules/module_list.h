@@ -1,6 +1,4 @@
 // What a module's metadata lists: its kernels with their parameters' places, and its variables.
-//
-// Metadata does not tell what a kernel does.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,6 @@ bool IsOfWord(char c) {
          c == '.';
 }
 
-// Words (with their leading dots), quoted strings, and single other characters; empty at the end.
 class Tokens {
  public:
   explicit Tokens(std::string_view text) : text_(text) { Next(); }
@@ -31,7 +30,6 @@ class Tokens {
     Next();
     return true;
   }
-  // False if there is none.
   bool SkipBlock(std::string_view opens, std::string_view closes) {
     for (std::size_t depth = 1; !AtEnd();) {
       const std::string_view token = Take();
@@ -82,7 +80,7 @@ std::optional<std::uint64_t> Number(std::string_view text) {
   return value;
 }
 
-// ".u32" has four bytes, ".f16x2" too; 0 for words that are no type of a value.
+// 0: no type of a value.
 std::uint32_t BytesOfType(std::string_view word) {
   if (word == ".f16x2" || word == ".bf16x2") return 4;
   if (word == ".texref" || word == ".samplerref" || word == ".surfref") return 8;
@@ -100,7 +98,7 @@ struct Declared {
   std::uint64_t size_bytes = 0;
 };
 
-// What follows .ptr is about the memory that a parameter points to.
+// What follows .ptr is about the memory behind a parameter.
 struct DeclaredType {
   std::uint64_t element_bytes = 0;
   std::uint64_t alignment_bytes = 0;
@@ -175,7 +173,7 @@ class PtxLister {
     if (!is_declared_before) list_.kernels.push_back(std::move(kernel));
     return true;
   }
-  // Parameters lie one behind the other, each at its alignment.
+  // Each at its alignment.
   bool ReadParameters(std::vector<KernelParameter>& parameters) {
     std::uint64_t offset = 0;
     while (!tokens_.TakeIf(")")) {
@@ -206,7 +204,7 @@ class PtxLister {
     } while (tokens_.TakeIf(","));
     return tokens_.TakeIf(";");
   }
-  // A value, or values in braces; stands at the comma or semicolon behind it.
+  // Stands at the comma or semicolon behind it.
   bool SkipInitialiser() {
     while (!tokens_.AtEnd() && tokens_.now() != "," && tokens_.now() != ";") {
       if (tokens_.Take() == "{" && !tokens_.SkipBlock("{", "}")) return false;

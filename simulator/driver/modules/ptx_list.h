@@ -1,7 +1,7 @@
 // The kernels and variables that PTX declares.
 //
-// Only declarations at the top level of the text are read: `.entry` with its `.param` list,
-// `.global` and `.const`. Bodies are skipped; no instruction is looked at.
+// Only declarations at the top level are read: `.entry` with its `.param` list, `.global` and
+// `.const`. Bodies are skipped.
 // Source: PTX ISA, "Directives" and "State Spaces, Types, and Variables".
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace spillway::simulator {
 
-// Nothing if the text is no PTX, or if a declaration cannot be read.
+// Nothing if a declaration cannot be read.
 std::optional<ModuleList> ListPtx(std::string_view text);
 
 }  // namespace spillway::simulator

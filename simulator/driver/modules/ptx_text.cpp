@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kLargestAlignment = 16;
 
-// Any alignment that leads from the end of the parameter before to this one's offset will do.
+// Any that leads from the parameter before to this one's offset will do.
 std::uint32_t AlignmentOf(std::uint32_t offset_bytes) {
   if (offset_bytes == 0) return kLargestAlignment;
   return std::min(offset_bytes & -offset_bytes, kLargestAlignment);

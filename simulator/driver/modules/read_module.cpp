@@ -20,7 +20,7 @@ using base::CodeObject;
 using base::FatContainer;
 using base::FatEntry;
 
-// The best has the largest value; 0: not readable. (Invariant 2)
+// 0: not readable. (Invariant 2)
 std::uint32_t Preference(const FatEntry& entry, int architecture) {
   constexpr std::uint32_t kAny = 1, kAnyObject = 1 << 16, kFitting = 1 << 17;
   if (entry.kind == FatEntry::kPtx) return kAny;
@@ -41,7 +41,7 @@ std::optional<ModuleList> ReadEntry(const FatEntry& entry) {
   return ReadPayload(decompressed->view(), entry.kind);
 }
 
-// Containers without code that we know (intermediate code for the linker) list nothing.
+// Containers of intermediate code for the linker list nothing.
 std::optional<ModuleList> ReadContainer(const FatContainer& container, int architecture) {
   FatEntry best;
   std::uint32_t preference = 0;
@@ -60,7 +60,6 @@ std::size_t PageBytes() {
   return bytes;
 }
 
-// How many of the `wanted` bytes from `data` on lie in mapped memory.
 std::size_t MappedBytes(const void* data, std::size_t wanted) {
   constexpr std::size_t kStepPages = 1 << 16;
   static unsigned char resident[kStepPages];
@@ -78,7 +77,7 @@ std::size_t MappedBytes(const void* data, std::size_t wanted) {
 
 ByteView Mapped(const void* data, std::size_t bytes) { return {data, MappedBytes(data, bytes)}; }
 
-// Text up to its zero byte. Its pages are checked one after the other.
+// Its pages are checked one after the other.
 ByteView TextAt(const char* text) {
   std::size_t bytes = 0;
   while (true) {
@@ -92,7 +91,7 @@ ByteView TextAt(const char* text) {
   }
 }
 
-// A directory that lies beyond mapped memory must not be read, so it is checked before the rest.
+// The directory may lie beyond mapped memory, so it is checked first.
 std::size_t LengthOfObject(const char* file) {
   const ByteView start = Mapped(file, sizeof(Elf64_Ehdr));
   const auto header = start.Read<Elf64_Ehdr>(0);

@@ -1,7 +1,6 @@
 // Reads what a module lists, whatever form its image has: fat binary, code object or PTX.
 //
-// One entry of a fat binary is read: all have the same kernels. Big images cost little: of a code
-// object only the directory and the attributes are touched, never the machine code.
+// One entry of a fat binary is read: all have the same kernels. Machine code is never touched.
 //
 // Invariants
 //  1. Truncated and hostile images give nothing; no byte outside the image is read.

@@ -1,5 +1,4 @@
-// Replaces NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator: grids,
-// blocks, tiles of any size, coalesced threads and partitions of these.
+// Replaces NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator.
 //
 // Left out: clusters, and groups of several devices. Barriers of a grid need a cooperative launch.
 // Source: CUDA C++ Programming Guide, Cooperative Groups.
@@ -147,7 +146,6 @@ class coalesced_group : public thread_group {
     for (unsigned i = 0; i < rank; ++i) rest &= rest - 1;
     return static_cast<unsigned>(__builtin_ctz(rest));
   }
-  // The bits of this group's lanes, by rank.
   unsigned Packed(unsigned lanes) const {
     unsigned packed = 0, rank = 0;
     for (unsigned rest = mask_; rest; rest &= rest - 1, ++rank)
@@ -167,7 +165,7 @@ static inline unsigned TileMask() {
   return LowBits(kSize) << (OwnLane() / kSize * kSize);
 }
 
-// Tiles of more than a warp exchange values through memory, between two barriers of the tile.
+// Tiles of more than a warp exchange values here, between two barriers of the tile.
 template <typename T>
 inline T* Exchange() {
   alignas(T) static char slots[spillway::simulator::executor::kMaxBlockThreads * sizeof(T)];

@@ -1,5 +1,4 @@
-// Replaces NVIDIA's cuda_pipeline.h and cuda_pipeline_primitives.h: a thread's asynchronous copies,
-// which are done at once.
+// Replaces NVIDIA's cuda_pipeline.h and cuda_pipeline_primitives.h: copies are done at once.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,5 @@
-// Replaces NVIDIA's cuda_runtime.h when g++ compiles a .cu file for the simulator. It adds the
-// device vocabulary, which nvcc has built in, to the real header.
-//
-// Included by: every .cu file that tools/simkernels compiles, before anything else.
+// Replaces NVIDIA's cuda_runtime.h when g++ compiles a .cu file for the simulator: adds the device
+// vocabulary, which nvcc has built in. tools/simkernels includes it before anything else.
 #pragma once
 
 #include_next <cuda_runtime.h>

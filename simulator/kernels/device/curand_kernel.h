@@ -1,5 +1,4 @@
-// Device-side random numbers: the toolkit's own curand_kernel.h, whose generators are in its
-// source.
+// Device-side random numbers: the toolkit's own curand_kernel.h.
 #pragma once
 
 #include "simulator/kernels/device/threads.h"

@@ -1,3 +1,3 @@
-// Replaces NVIDIA's header of this name, which declares threadIdx and its kin; threads.h has them.
+// Replaces NVIDIA's header of this name: threads.h declares threadIdx and its kin.
 #pragma once
 #include "simulator/kernels/device/threads.h"

@@ -1,9 +1,8 @@
 // The functions of the CUDA runtime that device code may call (CUDA C++ Programming Guide, Dynamic
 // Parallelism).
 //
-// Memory that a kernel allocates comes from the process's heap, as the device's heap is no part of
-// a program's device memory. Everything is done at once: the order of a kernel's launches is that
-// of grid_launch.h.
+// Memory that a kernel allocates comes from the process's heap. Everything is done at once: the
+// order of a kernel's launches is that of grid_launch.h.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -76,7 +75,7 @@ inline clock_t clock() { return static_cast<clock_t>(executor::ReadCycles(ClockR
 
 }  // namespace spillway::simulator::device::runtime
 
-// A handle is the address of the condition's value (simulator/driver/calls/conditional.h).
+// A handle is the value's address (simulator/driver/calls/conditional.h).
 [[maybe_unused]] static inline void cudaGraphSetConditional(cudaGraphConditionalHandle handle,
                                                             unsigned value) {
   *reinterpret_cast<unsigned*>(handle) = value;

@@ -1,5 +1,5 @@
-// Fused multiply-add and the elementary functions for half and bfloat16. Without nvcc NVIDIA's
-// headers lack them, but have types, conversions, arithmetic and comparisons.
+// Fused multiply-add and the elementary functions for half and bfloat16, which NVIDIA's headers
+// lack without nvcc.
 //
 // Each is computed in float and rounded once, which is exact for a fused multiply-add of two 11-bit
 // or 8-bit products.

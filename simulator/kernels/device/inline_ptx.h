@@ -1,6 +1,6 @@
 // The instructions of inline PTX that have no name in C++.
 //
-// Used by: code that tools/simkernels makes of asm statements
+// Used by the code that tools/simkernels makes of asm statements
 // (tools/simkernels_parts/inline_ptx.py). A register is a 64-bit word. Source: NVIDIA's PTX ISA
 // manual.
 #pragma once

@@ -1,7 +1,5 @@
-// Device mathematics and bit operations, which nvcc has built in.
-//
-// The fast variants (__expf, ...) equal the accurate ones. rounding.h has the intrinsics that name
-// a rounding.
+// Device mathematics and bit operations, which nvcc has built in. The fast variants (__expf, ...)
+// equal the accurate ones. rounding.h has the intrinsics that name a rounding.
 #pragma once
 
 #include <math.h>

@@ -1,9 +1,9 @@
 // A __global__ function as the simulator runs it, and its launch.
 //
-// Used by: code that tools/simkernels generates. It turns a kernel's body into a closure without
-// captures. The kernel itself becomes the function that launches this closure, as nvcc's stubs do.
-// So overloads, default arguments, deduction and pointers to kernels follow C++'s own rules.
-// simkernels finds the description, spillway_kernel_entry, in the assembler's input.
+// Used by the code that tools/simkernels generates: a closure without captures for a kernel's body,
+// and a function that launches it, as nvcc's stubs do. So overloads, default arguments, deduction
+// and pointers to kernels follow C++'s own rules. simkernels finds spillway_kernel_entry in the
+// assembler's input.
 //
 // Invariants
 //  1. A block's threads run in one loop, so that the compiler can optimize kernels that never
@@ -25,7 +25,7 @@
 
 namespace spillway::simulator::device {
 
-// A __device__ or __constant__ variable; simkernels finds it under the name spillway_global_<n>.
+// simkernels finds it under the name spillway_global_<n>.
 struct GlobalDescription {
   const void* address;
   std::uint64_t size_bytes;
@@ -58,7 +58,7 @@ T LoadArgument(const void* bytes) {
   }
 }
 
-// `Threads` has no state: the closure that runs one thread of the kernel.
+// `Threads` has no state: it runs one thread of the kernel.
 template <typename Threads, typename... Arguments>
 struct Kernel {
   static constexpr auto kLayout = ParameterLayout<Arguments...>();
@@ -147,7 +147,7 @@ constexpr KernelDescription Describe(Threads) {
   return DescribeCall(&Threads::operator());
 }
 
-// kernel<<<grid, block, shared_bytes, stream>>>(...): the call of the kernel that follows.
+// For the call kernel<<<grid, block, shared_bytes, stream>>>(...) that follows.
 inline void Configure(executor::LaunchedBy launched_by, dim3 grid, dim3 block,
                       std::size_t shared = 0, cudaStream_t stream = nullptr) {
   executor::Configure(

@@ -1,9 +1,8 @@
 // Replaces NVIDIA's mma.h: matrix fragments of a warp (wmma).
 //
-// A fragment's layout is the simulator's own, as CUDA leaves it open: lane l has the elements from
-// l * num_elements on, counted row by row. One lane multiplies for the whole warp. Bits are in
-// mma_bits.h. Left out: elements of four bits. Source: CUDA C++ Programming Guide, Warp Matrix
-// Functions.
+// A fragment's layout is the simulator's own: lane l has the elements from l * num_elements on,
+// counted row by row. One lane multiplies for the whole warp. Bits are in mma_bits.h; elements of
+// four bits are left out. Source: CUDA C++ Programming Guide, Warp Matrix Functions.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -91,7 +90,6 @@ static inline void fill_fragment(Fragment& fragment, const T& value) {
 
 namespace details {
 
-// Calls `visit(element, offset in memory)` for the calling lane's elements.
 template <typename Fragment, typename Visit>
 static inline void ForEachElement(Fragment& fragment, unsigned stride, bool by_row, Visit visit) {
   const unsigned lane = spillway::simulator::device::Lane(threadIdx, blockDim);

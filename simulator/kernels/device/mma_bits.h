@@ -1,8 +1,7 @@
 // Matrix fragments of bits: the dot products of 8 rows and 8 columns of 128 bits each.
 //
-// As there, the layout is the simulator's own: lane l has word l % 4 of row (or column) l / 4, and
-// of the sums the two elements from 2 * l on. Source: CUDA C++ Programming Guide, Sub-byte
-// Operations.
+// The layout is the simulator's own: lane l has word l % 4 of row (or column) l / 4, and of the
+// sums the two elements from 2 * l on. Source: CUDA C++ Programming Guide, Sub-byte Operations.
 #pragma once
 
 #include <cstdint>

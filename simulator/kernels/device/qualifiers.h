@@ -1,5 +1,5 @@
-// CUDA's declaration qualifiers for a C++ compiler. Blocks run one after another on one thread, so
-// a block's shared memory is static memory of the function.
+// CUDA's declaration qualifiers. Blocks run one after another on one thread, so shared memory is
+// static memory of the function.
 #pragma once
 
 #undef __host__
@@ -18,7 +18,7 @@
 #define __device__
 // A kernel nobody launches here may be launched by name.
 #define __global__ __attribute__((used))
-// The tag in its name tells simkernels that the variable is part of the block.
+// The tag tells simkernels that the variable is part of the block.
 #define __shared__ static __attribute__((abi_tag("spillway_shared")))
 #define __constant__
 #define __managed__

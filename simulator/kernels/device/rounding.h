@@ -1,5 +1,4 @@
-// Arithmetic and conversions with a rounding in their names: _rn nearest, _rz to zero, _rd down,
-// _ru up.
+// Arithmetic and conversions with a named rounding: _rn nearest, _rz to zero, _rd down, _ru up.
 //
 // Conversions to integers saturate and make 0 of NaN, as on a GPU.
 #pragma once
@@ -27,8 +26,7 @@ inline T Pinned(T value) {
 }
 
 #ifdef __FMA__
-// The processor's instructions do all operations. fesetround() also sets the x87 unit's rounding,
-// which takes several times as long.
+// fesetround() also sets the x87 unit's rounding, which takes several times as long.
 inline unsigned Rounding() { return __builtin_ia32_stmxcsr(); }
 inline void RestoreRounding(unsigned control) { __builtin_ia32_ldmxcsr(control); }
 inline void SetRounding(unsigned before, int rounding) {

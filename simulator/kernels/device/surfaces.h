@@ -14,7 +14,7 @@
 
 namespace spillway::simulator::device {
 
-// Touches an address that is never mapped. It is volatile, lest the compiler optimize the access.
+// The address is never mapped. It is volatile, lest the compiler optimize the access.
 inline void Trap() {
   static volatile std::uintptr_t nowhere = 16;
   *reinterpret_cast<volatile char*>(nowhere) = 0;

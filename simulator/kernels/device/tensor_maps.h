@@ -1,7 +1,7 @@
 // Copies between tiles in shared memory and the tensor that a CUtensorMap describes.
 //
-// Used by: kernels compiled for the simulator, in place of the cp.async.bulk.tensor instructions
-// that GPU code names in inline PTX. A program writes, in one thread of a block:
+// Used by kernels compiled for the simulator, in place of cp.async.bulk.tensor instructions in
+// inline PTX. A program writes, in one thread of a block:
 //
 //   #ifdef SPILLWAY_SIMULATED_KERNELS
 //     spillway_tensor_load(tile, &map, x, y);       // any number of coordinates, innermost first
@@ -58,7 +58,7 @@ inline std::uint64_t ElementBytes(const TensorMapView& map) {
   }
 }
 
-// Where byte `offset` of a dense tile lies: a span's 16-byte chunks are permuted in shared memory.
+// A span's 16-byte chunks are permuted in shared memory.
 inline std::uint64_t Swizzled(std::uint64_t offset, unsigned swizzle) {
   const std::uint64_t mask = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 7
                              : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 3
@@ -93,7 +93,7 @@ inline void MoveElement(const TensorMapView& map, const std::int64_t (&position)
   }
 }
 
-// Calls visit for every element of a tiled map's box, innermost dimension fastest.
+// Innermost dimension fastest.
 template <typename Visit>
 void ForEachInBox(const TensorMapView& map, const std::int64_t (&corner)[kMaxTensorRank],
                   Visit visit) {
@@ -122,7 +122,7 @@ inline void MoveTile(void* shared, const void* map_bytes,
   });
 }
 
-// Advances a pixel by one within the box that the corners define: W fastest, the batch last.
+// Within the box that the corners define: W fastest, the batch last.
 inline void NextPixel(const TensorMapView& map, std::int64_t (&pixel)[kMaxTensorRank]) {
   for (unsigned i = 1; i + 1 < map.rank; ++i) {
     pixel[i] += map.element_strides[i];

@@ -1,8 +1,8 @@
 // Texture fetches by texture object: tex1Dfetch, tex1D, tex2D, tex3D; layered and Lod forms.
 //
 // Source: CUDA C++ programming guide, texture fetching. Addressing modes come first, then the
-// nearest texel or a mean with weights of 8 fractional bits. Cube maps, gathers and anisotropic
-// filtering do not compile.
+// nearest texel or a mean with weights of 8 fractional bits. Gathers and anisotropic filtering do
+// not compile.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -131,7 +131,6 @@ Sample<T> Texel(const TextureView& view, const unsigned char* texel) {
   return sample;
 }
 
-// The texel index after the addressing mode; -1: the border.
 inline std::int64_t Addressed(std::int64_t index, std::uint32_t size, std::uint32_t mode) {
   const auto extent = static_cast<std::int64_t>(size);
   if (index >= 0 && index < extent) return index;
@@ -149,7 +148,7 @@ inline std::int64_t Addressed(std::int64_t index, std::uint32_t size, std::uint3
   }
 }
 
-// One dimension of a fetch: the texels that contribute, and their weights in 1/256.
+// The texels that contribute, and their weights in 1/256.
 struct Taps {
   std::int64_t index[2];
   float weight[2];
@@ -214,8 +213,7 @@ inline Taps Layer(int layer, const TextureLevel& level) {
   return OneTap(Addressed(layer, level.depth, kClamp));
 }
 
-// Where a direction leaves a cube: the face (+x, -x, +y, -y, +z, -z), and the place on it from 0
-// to 1.
+// The face (+x, -x, +y, -y, +z, -z), and the place on it from 0 to 1.
 struct CubePlace {
   int face;
   float x;
@@ -234,7 +232,7 @@ inline CubePlace OnCube(float x, float y, float z) {
   }
   return {face, (across / along + 1.0f) / 2.0f, (up / along + 1.0f) / 2.0f};
 }
-// Faces are layers. A cube map's coordinates are directions, whatever the texture says.
+// A cube map's coordinates are directions, whatever the texture says.
 template <typename T>
 Sample<T> OnFace(const TextureView& view, const TextureLevel& level, const CubePlace& at,
                  int layer) {
@@ -244,7 +242,7 @@ Sample<T> OnFace(const TextureView& view, const TextureLevel& level, const CubeP
                      TapsAt(at.y, level.height, face_view, 1), Layer(6 * layer + at.face, level));
 }
 
-// Calls sample(level) for the one or two mipmap levels of `detail`, and blends.
+// Blends the one or two mipmap levels of `detail`.
 template <typename T, typename AtLevel>
 T AtDetail(const TextureView& view, float detail, AtLevel at_level) {
   if (view.levels == 1) return at_level(view.level[0]).Result();
@@ -267,8 +265,8 @@ T AtDetail(const TextureView& view, float detail, AtLevel at_level) {
 
 }  // namespace spillway::simulator::device
 
-// Each fetch has a form that returns the value and one that stores it. Only Lod forms choose a
-// level; in compute kernels the other forms read level 0.
+// One form returns the value and one stores it. Only Lod forms choose a level; in compute kernels
+// the other forms read level 0.
 #define SPILLWAY_TEXTURE_FETCH(name, parameters, arguments, ...)  \
   template <typename T>                                           \
   static inline T name parameters {                               \

@@ -1,7 +1,7 @@
 // A GPU thread's indices (threadIdx and its kin) and its block's barriers.
 //
 // The indices are variables whose addresses never escape, so the compiler keeps them in registers
-// while threads run in a loop (kernel.h).
+// (kernel.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,12 +29,12 @@ inline unsigned Linear(uint3 thread, dim3 block) {
   return thread.x + block.x * (thread.y + block.y * thread.z);
 }
 
-// Tells the threads of a grid apart for the clock (device_clock.h).
+// For the clock (device_clock.h).
 [[maybe_unused]] static std::uint64_t ClockReader() {
   return std::uint64_t{blockIdx.x} << 32 | Linear(threadIdx, blockDim);
 }
 
-// Calls `wait` with the calling thread's place, then restores the thread's index.
+// Restores the thread's index afterwards.
 template <typename Wait>
 static auto Suspended(Wait wait) {
   const uint3 self = threadIdx;

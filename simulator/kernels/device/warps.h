@@ -1,7 +1,6 @@
 // Warp operations: shuffles, votes, matches, reductions.
 //
-// Every lane of the mask deposits a value. The last lane's arrival computes the operation for all,
-// so no lane can overtake another.
+// Every lane of the mask deposits a value. The last lane's arrival computes the operation for all.
 #pragma once
 
 #include <cstring>
@@ -125,7 +124,7 @@ template <typename T>
 static inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
   const unsigned lane = spillway::simulator::device::Lane(threadIdx, blockDim);
   const unsigned source = lane ^ static_cast<unsigned>(lane_mask);
-  // A lane may read from its own or an earlier group of `width` lanes, not from a later one.
+  // A lane may not read from a later group of `width` lanes.
   const bool inside =
       source < (lane & ~static_cast<unsigned>(width - 1)) + static_cast<unsigned>(width);
   return spillway::simulator::device::Shuffle(mask, value, inside ? source : lane);

@@ -1,14 +1,12 @@
 // cudaDeviceProp as CUDA 12 lays it out: CUDA 13 removed some of its members.
-//
-// Called on any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include "simulator/runtime/driver_table.h"
 
-// CUDA 12's members in their order. KEPT has the type of CUDA 13's member; an OLD member is an int
-// that has the value of a device attribute.
+// In their order. KEPT has the type of CUDA 13's member; OLD is an int that has the value of a
+// device attribute.
 #define SPILLWAY_PROPERTIES_12(KEPT, OLD)                             \
   KEPT(name)                                                          \
   KEPT(uuid)                                                          \

@@ -1,5 +1,5 @@
-// CUDA 12's forms of the calls whose signature or structures CUDA 13 changed, after CUDA 12's
-// headers. Each calls the newer form, which `renames.h` has moved out of its way.
+// CUDA 12's forms of the calls that CUDA 13 changed. Each calls the newer form, which `renames.h`
+// has moved out of its way.
 #include <cstring>
 
 #include "simulator/runtime/cuda12/device_properties.h"
@@ -114,7 +114,6 @@ cudaError_t Cuda13GetTextureObjectResourceDesc(cudaResourceDesc*, cudaTextureObj
 cudaError_t Cuda13GetTextureObjectResourceViewDesc(cudaResourceViewDesc*, cudaTextureObject_t);
 }
 
-// An exported function under CUDA 12's name, which the toolkit's header gives another form.
 #define SPILLWAY_FORM_12(name, parameters, expression)            \
   SPILLWAY_EXPORT cudaError_t Form12##name parameters asm(#name); \
   SPILLWAY_EXPORT cudaError_t Form12##name parameters { return expression; }
@@ -185,7 +184,6 @@ SPILLWAY_EXPORT cudaError_t cudaGetDeviceProperties_v2(DeviceProperties12* prope
   return result;
 }
 
-// The newer form compares these two members alone.
 SPILLWAY_FORM_12(cudaChooseDevice, (int* device, const DeviceProperties12* wanted), [&] {
   if (!wanted) return Record(cudaErrorInvalidValue);
   cudaDeviceProp newer{};

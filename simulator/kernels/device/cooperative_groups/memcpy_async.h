@@ -1,5 +1,5 @@
-// Replaces NVIDIA's cooperative_groups/memcpy_async.h: see cooperative_groups.h beside this folder.
-// The group's first thread copies at once; waiting is the group's barrier.
+// See cooperative_groups.h beside this folder. The group's first thread copies at once; waiting is
+// the group's barrier.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Replaces NVIDIA's cooperative_groups/scan.h: see cooperative_groups.h beside this folder.
+// See cooperative_groups.h beside this folder.
 #pragma once
 
 #include "simulator/kernels/device/cooperative_groups.h"

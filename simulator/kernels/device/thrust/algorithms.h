@@ -1,11 +1,10 @@
 // Thrust's device system for the simulator: every algorithm is one kernel of one thread that runs
 // Thrust's own sequential algorithm. So its memory is the device's, and its results are exact.
 //
-// Used by: programs with <thrust/...>, after which simkernels includes this header. The folders
-// beside it put a device system named `cuda` in the place of NVIDIA's, whose kernels need nvcc.
-// A kernel's iterators and functions are its parameters, as with the real system. Only programs of
-// `simkernels --host` have these kernels: nvcc's programs contain others.
-// Every algorithm ends before it returns.
+// simkernels includes this header after a program's <thrust/...>. The folders beside it replace
+// NVIDIA's device system `cuda`, whose kernels need nvcc. A kernel's iterators and functions are
+// its parameters. Only programs of `simkernels --host` have these kernels. Every algorithm ends
+// before it returns.
 #pragma once
 
 #include <thrust/execution_policy.h>
