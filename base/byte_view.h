@@ -1,7 +1,7 @@
 // Bytes from an untrusted source, read within their bounds and at any alignment.
 //
 // A value; the bytes belong to the caller. Any thread. A read beyond the end answers zero, a part
-// beyond the end is empty: a reader of hostile data stays inside whatever it computes.
+// beyond the end is empty.
 #pragma once
 
 #include <cstddef>

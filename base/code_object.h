@@ -1,5 +1,5 @@
-// A code object (cubin): the ELF file of one module for one architecture. Only its directory is
-// read: sections and symbols.
+// A code object (cubin): the ELF file of one module for one architecture. Only sections and symbols
+// are read.
 //
 // A value over bytes of the caller's, which may be unaligned, truncated or hostile.
 #pragma once
@@ -57,7 +57,7 @@ class CodeObject {
     const Elf64_Shdr header = Header(number);
     return {names_.TextAt(header.sh_name), header.sh_type, header.sh_link, BytesOf(header)};
   }
-  // Calls action(CodeSymbol). False if no symbol table is there, or if one is unreadable.
+  // False if no symbol table is there, or if one is unreadable.
   template <class Action>
   bool ForSymbols(Action action) const {
     bool has_table = false;

@@ -1,4 +1,4 @@
-// Every environment variable through which Spillway's parts talk to each other.
+// The environment variables through which Spillway's parts talk to each other.
 //
 // `spillway run` (cli) sets them; the preload library (interposer/config) and the simulator read
 // them. Sizes are decimal bytes, paths absolute; unset means the default.
@@ -40,7 +40,6 @@ inline constexpr char kAgentRequired[] = "SPILLWAY_AGENT_REQUIRED";
 // The launched process; its children write reports of their own.
 inline constexpr char kJobPid[] = "SPILLWAY_JOB_PID";
 
-// Simulated GPU.
 inline constexpr char kSimProfile[] = "SPILLWAY_SIM_PROFILE";    // name or path; default h200
 inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";  // device bytes
 inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";  // number of such devices; default 1

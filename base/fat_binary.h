@@ -1,11 +1,10 @@
-// A fat binary: the container in which nvcc puts a module's code, an entry per architecture.
+// A fat binary: nvcc's container of a module's code, an entry per architecture.
 //
 // nvcc's generated code passes a wrapper that leads to the container; files hold the container
-// itself. Only the headers of its entries are read here. All entries have one source, so each has
-// the same kernels, parameters and variables.
+// itself. All its entries have one source, so each has the same kernels, parameters and variables.
 //
-// Source of the wrapper: fatbinary_section.h. Of the headers: files that nvcc made, and public
-// readers of such files.
+// Source of the wrapper: fatbinary_section.h. Of the headers: nvcc's files, and public readers of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ class FatContainer {
   bool IsOne() const {
     return bytes_.Holds(0, kLeastBytes) && bytes_.Read<std::uint32_t>(0) == kFatContainerMagic;
   }
-  // What the container itself says; the bytes may end before. Zero for impossible lengths.
+  // By the container's header; the bytes may end before. Zero for impossible lengths.
   std::size_t LengthByHeader() const {
     const std::size_t header = HeaderBytes(), payload = bytes_.Read<std::uint64_t>(8);
     return header < kLeastBytes || payload > SIZE_MAX - header ? 0 : header + payload;

@@ -1,7 +1,7 @@
 // The payload of a compressed entry of a fat binary.
 //
 // Toolkits before CUDA 12.4 compress by LZ4, later ones by zstd, or by LZ4 for `--compress-mode
-// speed`. Who calls links the libraries, or opens those that the host has.
+// speed`. The caller links or opens the libraries.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace spillway::base {
 
 // LZ4_decompress_safe and ZSTD_decompress (lz4.h, zstd.h). Both answer how many bytes they made, or
-// an error, which is no such number. Null: there is none.
+// an error. Null: there is none.
 using DecompressLz4 = int (*)(const char* from, char* to, int from_bytes, int to_bytes);
 using DecompressZstd = std::size_t (*)(void* to, std::size_t to_bytes, const void* from,
                                        std::size_t from_bytes);
@@ -26,14 +26,14 @@ struct Decompressed {
   ByteView view() const { return {bytes.get(), size}; }
 };
 
-// Nothing without the function, if the data is broken, or if it says that it becomes longer than
-// `most_bytes` (at most 2 GiB less 32 MiB: LZ4_MAX_INPUT_SIZE).
+// Nothing without the function, if the data is broken, or if it would exceed `most_bytes` (at most
+// 2 GiB less 32 MiB: LZ4_MAX_INPUT_SIZE).
 inline std::optional<Decompressed> Decompress(const FatEntry& entry, DecompressLz4 lz4,
                                               DecompressZstd zstd, std::size_t most_bytes) {
   const std::size_t size = entry.original_bytes;
   const ByteView from = entry.payload;
   if (size == 0 || size > most_bytes || from.size() > most_bytes) return std::nullopt;
-  // Not cleared: memory that a hostile length asks for in vain is never touched.
+  // Not cleared: a hostile length then touches no memory.
   Decompressed out{std::unique_ptr<char[]>(new (std::nothrow) char[size]), size};
   if (!out.bytes) return std::nullopt;
   const bool is_zstd = (entry.flags & FatEntry::kZstd) != 0;

@@ -1,4 +1,4 @@
-// Reads and writes whole files: handles short transfers, interrupts and half-written files.
+// Reads and writes whole files.
 //
 // Errors have the path and the errno.
 //
@@ -55,7 +55,7 @@ inline std::string_view ReadInto(const char* path, std::span<char> place) {
 
 struct ReadOptions {
   std::size_t most_bytes = SIZE_MAX;  // a longer file is an error, EFBIG
-  // For folders that others may write to: rejects links and special files, without blocking.
+  // For folders that others may write to: rejects links and special files.
   bool only_regular = false;
 };
 
@@ -123,7 +123,7 @@ inline int TryReplaceFile(const char* path, std::string_view bytes,
   char beside[PATH_MAX];
   const int length = snprintf(beside, sizeof beside, "%s%s", path, options.beside);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof beside) return ENAMETOOLONG;
-  // A killed process may have left it; O_EXCL below ensures that nobody else has the new file open.
+  // Left by a killed process, perhaps; O_EXCL below ensures that nobody else has the new file open.
   unlink(beside);
   UniqueFd file(open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode));
   if (!file) return errno;

@@ -79,7 +79,7 @@ class FileStore {
     return entries;
   }
 
-  // Parses the file's bytes. `parse` maps std::string to a Result; an error deletes the file.
+  // `parse` maps std::string to a Result; an error deletes the file.
   template <class Parse>
   auto Read(const std::string& name, Parse parse) const -> decltype(parse(std::string())) {
     Result<std::string> bytes =
@@ -110,7 +110,7 @@ class FileStore {
 
   void Remove(const std::string& name) const { unlink(PathOf(name).c_str()); }
 
-  // Deletes the least recently used files until the rest take at most `most_bytes`.
+  // Until the rest take at most `most_bytes`.
   void RemoveLongestUnused(std::int64_t most_bytes) const {
     std::int64_t total_bytes = 0;
     for (const Entry& entry : List()) {
@@ -119,7 +119,7 @@ class FileStore {
     }
   }
 
-  // Deletes temporary files of this age: their writers were killed.
+  // Their writers were killed.
   void RemoveUnfinished(std::int64_t older_than_ns) const {
     const std::int64_t now_ns = RealtimeNs();
     for (const std::string& name : Names()) {

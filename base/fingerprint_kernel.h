@@ -1,4 +1,4 @@
-// What the kernel that fingerprints memory computes: its parameters, its records, its hash.
+// What the kernel that fingerprints memory computes.
 //
 // Shared by the kernel (interposer/kernels/fingerprint.cu), its launcher
 // (interposer/execute/residency/fingerprints.h) and its body for the simulated GPU
@@ -49,7 +49,7 @@ struct Piece {
   std::uint32_t block_count;
 };
 
-// Records are numbered as slots are, from 1 on. Record 0 counts the comparisons that differed.
+// Numbered as slots are, from 1 on. Record 0 counts the comparisons that differed.
 struct DeviceRecord {
   std::uint64_t sums[2];
   std::uint64_t words[2];
@@ -94,8 +94,8 @@ SPILLWAY_ON_BOTH inline std::uint64_t Fold(std::uint64_t a, std::uint64_t b) {
 #endif
 }
 
-// Words of a piece in an order with equal steps, as one thread reads them: the key of a place
-// follows from the one before by an addition.
+// One thread's words of a piece, at equal steps: each key follows from the one before by an
+// addition.
 class WordSums {
  public:
   SPILLWAY_ON_BOTH WordSums(const Key& key, std::uint64_t first_word, std::uint64_t step) {

@@ -1,5 +1,5 @@
-// The frameworks' own variables by which each tensor gets its own allocation, instead of a part of
-// a large segment. Whoever starts a job sets them, unless the user has. Constants.
+// The frameworks' own variables by which each tensor gets its own allocation. Whoever starts a job
+// sets them, unless the user has.
 #pragma once
 
 namespace spillway::frameworks {
@@ -9,7 +9,7 @@ struct Setting {
   const char* value;
 };
 
-// Before PyTorch 2.9 the second one; either counts for both.
+// Before PyTorch 2.9 the second; either counts for both.
 inline constexpr const char* kPyTorchNames[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
 inline constexpr char kPerTensor[] = "backend:cudaMallocAsync";
 

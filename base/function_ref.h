@@ -1,5 +1,5 @@
 // A non-owning reference to a callable, for parameters that are called before the function returns.
-// The callable may require a lock; the parameter's declaration states which lock the call holds.
+// The parameter's declaration states which lock the call holds.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // A vector of trivially copyable items that stores the first N inline, without heap.
 //
-// Hooks build a dozen of them for each launch, so an empty one writes to none of its items.
+// Hooks build a dozen for each launch, so an empty one writes to no item.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ class InlineVector {
   }
   void clear() { size_ = 0; }
   void Truncate(size_t size) { size_ = size; }
-  // Removes the items for which `gone(item)` is true; the others keep their order.
+  // The other items keep their order.
   template <class Gone>
   void EraseIf(Gone gone) {
     size_t kept = 0;

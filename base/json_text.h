@@ -14,7 +14,7 @@
 
 namespace spillway::base {
 
-// Calls put(std::string_view) with the pieces between the quotes. Does not allocate.
+// Calls put(std::string_view) with the pieces. Does not allocate.
 template <class Put>
 void EscapeJson(std::string_view text, Put&& put) {
   std::size_t plain = 0;

@@ -1,7 +1,7 @@
-// The types and codes of NVML (libnvidia-ml.so.1) that Spillway answers or simulates.
+// The types and codes of NVML (libnvidia-ml.so.1) in use here.
 //
-// The toolkit does not always include nvml.h. The layouts follow NVML's API reference (structs,
-// "Device Queries"); programs pass the real header's structures, so sizes are checked below.
+// The toolkit may lack nvml.h. The layouts follow NVML's API reference (structs, "Device Queries");
+// sizes are checked below.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A small seeded generator of random numbers (SplitMix64). Equal seeds give equal numbers
-// everywhere; all seeds are equally good. Not for secrets.
+// A small seeded generator (SplitMix64), equal everywhere; all seeds are equally good. Not for
+// secrets.
 #pragma once
 
 #include <cstdint>

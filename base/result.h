@@ -1,4 +1,4 @@
-// A value or an error: the one way in which functions report failure.
+// A value or an error: the one way to report failure.
 //
 // Invariants
 //  1. A Status without an error is a success. A Result has either a value or an error, never both.
@@ -39,7 +39,7 @@ struct Error {
   }
 };
 
-// For a failed system call. Call it before anything that may set errno.
+// For a failed system call, before anything sets errno.
 inline Error ErrnoError(std::string what, std::string remedy = {}) {
   const int code = errno;
   return {std::move(what), ErrnoText(code), std::move(remedy), code};

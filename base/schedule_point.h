@@ -1,9 +1,8 @@
-// A point at which a test may switch threads: before locking, after unlocking, between the steps of
-// lock-free code, and in yields.
+// A point at which a test may switch threads: around locks, between lock-free steps, and in yields.
 //
-// Any thread. A no-op in shipped builds. Builds with SPILLWAY_BREAKABLE call the program's
-// spillway_schedule_point if there is one (tests/fuzz/differential/schedule.h). Then one thread
-// runs at a time, picked by a seed.
+// Any thread. A no-op in shipped builds. SPILLWAY_BREAKABLE builds call the program's
+// spillway_schedule_point, if any (tests/fuzz/differential/schedule.h): one thread runs at a time,
+// picked by a seed.
 #pragma once
 
 #include <sched.h>

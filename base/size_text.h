@@ -64,7 +64,7 @@ inline constexpr Unit kUnits[] = {
 
 inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Moves leading digits from `text` into `value`; false if there are none or too many.
+// False if there are no digits or too many.
 inline bool TakeDigits(std::string_view& text, std::uint64_t& value, int& digits) {
   digits = 0;
   while (!text.empty() && IsDigit(text.front())) {
@@ -151,7 +151,7 @@ inline std::string FormatBytes(std::uint64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " " + kNames[unit];
 }
 
-// "12GiB", "500MB", "4097": ParseSize reads it back exactly. Prefers binary units.
+// "12GiB", "500MB", "4097": ParseSize reads it back exactly.
 inline std::string FormatBytesExactly(std::uint64_t bytes) {
   using namespace size_text;
   constexpr const char* kBinary[] = {"TiB", "GiB", "MiB", "KiB"};

@@ -1,6 +1,6 @@
 // Unix sockets: addresses, and messages that carry descriptors (SCM_RIGHTS, unix(7)).
 //
-// Functions return what sendmsg and recvmsg do. They allocate only for received descriptors.
+// Functions return what sendmsg and recvmsg do, and allocate only for received descriptors.
 //
 // Invariants
 //  1. Received descriptors belong to the receiver and are close-on-exec; the kernel closes those
@@ -31,7 +31,7 @@ struct UnixAddress {
   bool is_path() const { return name.sun_path[0] != 0; }
 };
 
-// `text` is a path, or "@name" for an abstract address, which leaves no file behind.
+// A path, or "@name" for an abstract address without a file.
 inline UnixAddress UnixAddressOf(std::string_view text) {
   UnixAddress address;
   address.name.sun_family = AF_UNIX;

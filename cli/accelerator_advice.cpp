@@ -1,4 +1,4 @@
-// Explains errors of a starting driver: its own codes name the fault, not the remedy.
+// Explains errors of a starting driver.
 #include "cli/accelerator_probe.h"
 
 namespace spillway::cli {
@@ -10,7 +10,7 @@ struct Entry {
   const char* remedy;
 };
 
-// Values and meanings from CUresult in the CUDA driver API reference.
+// From CUresult in the CUDA driver API reference.
 constexpr Entry kEntries[] = {
     {2, "the driver could not get the memory it needs to start (CUDA_ERROR_OUT_OF_MEMORY)",
      "see what holds the device's memory with nvidia-smi, and this session's limits with ulimit "

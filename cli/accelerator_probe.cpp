@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostUuids = 64;
 
-// Below PIPE_BUF (4096), so one write sends the whole answer.
+// Below PIPE_BUF (4096), so one write sends all of it.
 struct Answer {
   ProbeOutcome outcome;
   int driver_result;
@@ -79,7 +79,7 @@ using GivesBytes = int (*)(std::size_t*, int);
 using GivesAttribute = int (*)(int*, int, int);
 using GivesUuid = int (*)(unsigned char*, int);
 
-// If the driver does not tell, the UUIDs stay zero.
+// Unknown UUIDs stay zero.
 void AskUuids(DriverSession& driver, Answer& answer) {
   for (int i = 0; i < std::min(answer.device_count, kMostUuids); ++i) {
     int device = 0;
@@ -98,7 +98,7 @@ bool AskDevice(DriverSession& driver, Answer& answer) {
   answer.device_bytes = device_bytes;
   constexpr int kAttributes[] = {kVirtualMemoryAttribute, kFdHandlesAttribute, kHostNumaAttribute};
   for (int i = 0; i < 3; ++i) {
-    // An older driver rejects newer attributes: not supported.
+    // An older driver rejects newer attributes.
     if (!driver.Call("cuDeviceGetAttribute", GivesAttribute{}, &answer.attributes[i],
                      kAttributes[i], device)) {
       answer.attributes[i] = 0;

@@ -1,6 +1,6 @@
 // Asks a CUDA driver about its first device, and for all UUIDs, in a short-lived child process. The
-// launcher becomes the job, so it must not carry a driver's threads or open devices into it. A
-// hanging or crashing driver must not take the launcher with it.
+// launcher becomes the job, so it must not carry a driver's threads or open devices, nor hang or
+// crash with one.
 //
 // Invariants
 //  1. The command loads a driver nowhere else.
@@ -17,8 +17,7 @@
 
 namespace spillway::cli {
 
-// CUDA 12.4, the first driver with cuFuncGetParamInfo (a kernel's parameters). Spillway can manage
-// no older one.
+// CUDA 12.4, the first driver with cuFuncGetParamInfo, which Spillway needs.
 inline constexpr int kOldestDriverVersion = 12040;
 
 std::string DriverVersionText(int driver_version);
@@ -47,8 +46,7 @@ struct AcceleratorFacts {
   bool has_fd_handles = false;
 };
 
-// `driver`: a path or "libcuda.so.1". `changes` apply to the child only, before it loads the
-// driver.
+// `driver`: a path or "libcuda.so.1". `changes` apply to the child only.
 AcceleratorFacts ProbeAccelerator(const std::string& driver, const EnvironmentChanges& changes);
 
 struct DriverResultAdvice {

@@ -1,5 +1,5 @@
-// Asks the node agent one question and waits for its answer. Waits at most kPatienceMs. Throws
-// Failure without an agent or answer, and Interrupted when one of `interrupts` is readable first.
+// Asks the node agent one question, and waits at most kPatienceMs. Throws Failure without an
+// answer, and Interrupted when one of `interrupts` is readable first.
 #pragma once
 
 #include <poll.h>

@@ -88,7 +88,6 @@ int View(Question question, const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// A share stays a share until its whole is known.
 void TakeSize(const std::string& written, int64_t& bytes, std::optional<base::Size>& share) {
   const std::optional<base::Size> size = base::ParseSize(written);
   const bool is_share = size && size->kind == base::SizeKind::kShareOfDevice;

@@ -1,4 +1,4 @@
-// Subcommands that talk to the node agent. Each prints and returns the exit code; throws Failure.
+// Subcommands that talk to the node agent. Each returns the exit code; throws Failure.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ struct BudgetOptions {
   bool help = false;
 };
 BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments);
-// Turns shares into bytes of the memory sizes in the agent's status (JSON). Throws Failure if its
-// devices differ in size.
+// Turns shares into bytes, by the agent's status (JSON). Throws Failure if its devices differ in
+// size.
 void ResolveShares(const std::string& status, BudgetOptions& options);
 
 }  // namespace spillway::cli

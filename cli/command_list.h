@@ -1,5 +1,4 @@
-// Every subcommand of `spillway` with its options and operands. Help, completions, manual pages and
-// messages read it.
+// Every subcommand with its options and operands, for help, completions, manual pages and messages.
 #pragma once
 
 #include <string>

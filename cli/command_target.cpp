@@ -16,7 +16,7 @@
 namespace spillway::cli {
 namespace {
 
-// The kernel follows at most this many interpreters of interpreters (BINPRM limits, execve(2)).
+// The kernel follows at most so many interpreters (BINPRM limits, execve(2)).
 constexpr int kMaxInterpreters = 5;
 
 bool IsExecutableFile(const std::string& path) {
@@ -126,7 +126,7 @@ void CheckElf(const std::string& path, const ElfFacts& elf) {
   }
 }
 
-// The interpreter of a script. Nullopt: a program that passed the checks, with its `loader`.
+// Nullopt: a program that passed the checks, with its `loader`.
 std::optional<std::string> CheckOneFile(const std::string& path, const Identity& identity,
                                         std::string* loader) {
   CheckPrivileges(path, identity);

@@ -12,24 +12,23 @@
 
 namespace spillway::cli {
 
-// The user of the command. A set-user-id program drops preloads only if it changes the user.
+// A set-user-id program drops preloads only if it changes the user.
 struct Identity {
   uid_t user;
   gid_t group;
 };
 Identity CurrentIdentity();
 
-// Absolute path of `name`, from PATH if it has no slash. Throws Failure (127 or 126).
+// Absolute path, from PATH if `name` has no slash. Throws Failure (127 or 126).
 std::string FindCommand(const std::string& name);
 
-// The program that the kernel starts: the command itself, or a script's last interpreter.
+// The command itself, or a script's last interpreter.
 struct LoadedProgram {
   std::string path;
   std::string loader;
 };
 
-// Throws Failure (126) if libspillway.so cannot be preloaded into the program, or script
-// interpreter, at `path`.
+// Throws Failure (126) if libspillway.so cannot be preloaded.
 LoadedProgram CheckPreloadable(const std::string& path, const Identity& identity);
 
 }  // namespace spillway::cli

@@ -16,7 +16,7 @@
 namespace spillway::cli {
 namespace {
 
-// If a preload fails, the loader prints an error, goes on, and the exit code is 0.
+// If a preload fails, the loader prints an error, and the exit code is 0.
 Finding ExaminePreload(const std::string& library) {
   EnvironmentChanges environment;
   environment.Set("LD_PRELOAD", library);
@@ -56,7 +56,7 @@ Finding DriverProblem(const AcceleratorFacts& accelerator) {
   }
 }
 
-// Functions that only a newer driver has are not hooked: their copies and launches go unseen.
+// Copies and launches through functions of a newer driver go unseen.
 void ExamineUnknownFunctions(const AcceleratorFacts& accelerator, const Installation& installation,
                              Findings& findings) {
   const auto unknown = UnknownFunctions(accelerator.driver_path, installation.preload_library);

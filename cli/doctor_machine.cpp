@@ -94,7 +94,7 @@ Finding ExamineSelinux(const std::string& root) {
           "allow noatsecure for the job's domain if jobs run without Spillway"};
 }
 
-// Containers' default seccomp profiles refuse get_mempolicy without CAP_SYS_NICE.
+// Containers' seccomp profiles refuse get_mempolicy without CAP_SYS_NICE.
 Finding ExamineMempolicy() {
   int mode = 0;
   if (syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 || errno == ENOSYS) {
@@ -142,7 +142,7 @@ Finding ExamineSecureExecution() {
           "run spillway directly, not set-user-id and not with file capabilities"};
 }
 
-// Information only: debuggers need ptrace, jobs do not.
+// Debuggers need ptrace, jobs do not.
 Finding ExaminePtrace(const std::string& root) {
   const std::optional<std::uint64_t> scope =
       ReadNumber(root + "/proc/sys/kernel/yama/ptrace_scope");

@@ -1,5 +1,5 @@
-// The exported names of a shared library, from its ELF headers. Every read is checked against the
-// file's length: a cut or hostile file has fewer names.
+// The exported names of a shared library, from its ELF headers. A cut or hostile file has fewer
+// names: every read is checked against its length.
 #pragma once
 
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace spillway::cli {
 
-// Defined dynamic symbols of a 64-bit library; `contents`: the whole file.
+// `contents`: the whole file.
 std::set<std::string> ExportedSymbols(std::string_view contents);
 
 }  // namespace spillway::cli

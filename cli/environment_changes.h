@@ -1,4 +1,4 @@
-// The changes to the environment that the command will get.
+// Changes to the environment of the command.
 //
 // Invariants
 //  1. No change takes effect before Apply(), so the launcher's checks see the user's own
@@ -16,7 +16,7 @@ class EnvironmentChanges {
  public:
   void Set(const std::string& name, const std::string& value) { changes_[name] = value; }
   void Unset(const std::string& name) { changes_[name] = std::nullopt; }
-  // Keeps any value that the user has set.
+  // Keeps the user's value.
   void SetDefault(const std::string& name, const std::string& value);
   // Puts `value` at the front of a list variable.
   void Prepend(const std::string& name, const std::string& value, char separator);

@@ -1,5 +1,4 @@
-// An error of the command: what is wrong, why, and what to do. Thrown by any part of the command,
-// caught only by main().
+// An error of the command: what is wrong, why, and what to do. Caught only by main().
 //
 // Invariants
 //  1. `what` names the wrong thing, `why` the rule or fact behind it, `remedy` an action for the
@@ -43,7 +42,7 @@ class Failure : public std::exception {
   std::string text_;
 };
 
-// One line, in the schema of all --json output.
+// In the schema of all --json output.
 std::string JsonOf(const Failure& failure);
 void PrintIfJsonRequested(const std::vector<std::string>& arguments, const Failure& failure);
 

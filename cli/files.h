@@ -26,7 +26,7 @@ class MappedFile {
   std::string_view view_;
 };
 
-// `path`, made absolute by the working directory; links are not resolved.
+// Absolute by the working directory; links are not resolved.
 std::string AbsolutePath(const std::string& path);
 
 // Nullopt: no such file.
@@ -37,8 +37,7 @@ std::string ParentFolder(const std::string& path);
 
 base::Status MakePrivateFolders(const std::string& path);
 
-// The first line of a kernel file such as /proc/sys/vm/max_map_count, without newline. Nullopt:
-// unreadable.
+// Of a kernel file such as /proc/sys/vm/max_map_count, without newline. Nullopt: unreadable.
 std::optional<std::string> ReadFirstLine(const std::string& path);
 
 std::string EnvironmentValue(const char* name);

@@ -19,7 +19,7 @@ namespace {
 using frameworks::kPerTensor;
 using frameworks::kPyTorchNames;
 
-// The user's setting, "NAME=VALUE"; the older name counts more where both are set.
+// "NAME=VALUE"; the older name counts more where both are set.
 std::optional<std::string> PyTorchSetting() {
   std::optional<std::string> found;
   for (const char* name : kPyTorchNames) {

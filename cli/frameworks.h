@@ -1,8 +1,8 @@
 // Has frameworks allocate each tensor, and finds out whether a command is PyTorch's.
 //
-// By default frameworks take device memory in large segments, whose tensors then move together.
-// Their own variables switch that off: PYTORCH_ALLOC_CONF and, before PyTorch 2.9,
-// PYTORCH_CUDA_ALLOC_CONF; TF_GPU_ALLOCATOR; XLA_PYTHON_CLIENT_ALLOCATOR.
+// By default frameworks take device memory in large segments, which move as a whole. Their own
+// variables switch that off: PYTORCH_ALLOC_CONF and, before PyTorch 2.9, PYTORCH_CUDA_ALLOC_CONF;
+// TF_GPU_ALLOCATOR; XLA_PYTHON_CLIENT_ALLOCATOR.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace spillway::cli {
 
-// Variables that the user has set stay as they are; either of PyTorch's two counts for both.
+// The user's variables stay; either of PyTorch's two counts for both.
 void SwitchFrameworks(EnvironmentChanges& environment);
 
-// Of its virtual environment, PYTHONPATH, the user's own packages or the system's. Nothing: it is
-// no Python, or there is no PyTorch.
+// Of its virtual environment, PYTHONPATH, the user's packages or the system's. Nullopt: no Python,
+// or no PyTorch.
 std::optional<std::string> PyTorchVersion(const std::string& program_path);
 
 // Empty for a build without CUDA.

@@ -1,5 +1,5 @@
-// Paths of this installation's parts, relative to the running executable: bin/spillway,
-// lib/libspillway.so and simulator/, in the build folder as in an installation.
+// This installation's parts, relative to the executable: bin/spillway, lib/libspillway.so and
+// simulator/, in the build folder too.
 #pragma once
 
 #include <string>

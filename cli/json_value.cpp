@@ -56,7 +56,7 @@ class JsonReader {
     return Take("]");
   }
 
-  // Starts after the opening quote. Escapes become '?', as they are unsafe on a terminal.
+  // Starts after the opening quote. Escapes, unsafe on a terminal, become '?'.
   bool ReadText(std::string& text) {
     for (; !rest_.empty() && rest_.front() != '"'; rest_.remove_prefix(1)) {
       if (rest_.front() != '\\') {

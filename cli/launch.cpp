@@ -82,7 +82,7 @@ void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
   if (!text.empty()) launch.notes += "spillway: " + kind + text + "\n";
 }
 
-// On an error returns "" and adds a warning that names the consequence.
+// An error gives "" and a warning that names the consequence.
 std::string ValueOrWarning(base::Result<std::string> made, const std::string& consequence,
                            Launch& launch) {
   if (!made) AddNote(launch, "warning: ", made.text() + ": " + consequence);
@@ -104,7 +104,7 @@ std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine,
   return budget_bytes;
 }
 
-// From the command line, else the environment; empty: none.
+// Empty: none.
 std::string AgentToFollow(const RunOptions& options) {
   return options.agent.empty() ? EnvironmentValue(environment::kAgent) : options.agent;
 }
@@ -128,7 +128,7 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine,
   return text + "; preloading " + library;
 }
 
-// Our own variables: a caller's values must not reach the job.
+// A caller's values must not reach the job.
 void ForgetOldSettings(EnvironmentChanges& environment) {
   for (const char* name :
        {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kLearn,
@@ -152,7 +152,7 @@ std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::strin
          " of a driver that is younger than Spillway; these calls pass through uncounted";
 }
 
-// The job may change its folder. "@name" is an abstract address, without a file.
+// The job may change its folder. "@name" is abstract, without a file.
 std::string AbsoluteAddress(const std::string& address) {
   return address.front() == '@' ? address : AbsolutePath(address);
 }
@@ -213,7 +213,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
 }
 
-// The environment's author, such as a prolog, may require the agent too.
+// The environment's author, such as a prolog, may require the agent.
 RunOptions WithEnvironmentRequirements(RunOptions options) {
   if (options.off || EnvironmentValue(environment::kAgentRequired) != "1") return options;
   options.requires_agent = true;

@@ -1,5 +1,5 @@
-// `spillway run`: checks, sets the environment, and becomes the command. On success exec never
-// returns; the job has our pid, signals, files and exit code.
+// `spillway run`: checks, sets the environment, and becomes the command: the job has our pid,
+// signals, files and exit code.
 //
 // Invariants
 //  1. Nothing starts, and no variable changes, before every check has passed. Only two files are

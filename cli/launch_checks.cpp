@@ -153,7 +153,7 @@ std::string ClearFile(const std::string& file, const std::string& what) {
   const std::string path = AbsolutePath(file);
   struct stat facts = {};
   const bool exists = stat(path.c_str(), &facts) == 0;
-  // The library writes beside the file and renames, which would replace a device such as /dev/null.
+  // The library renames a new file over it, which would replace a device such as /dev/null.
   if (exists && !S_ISREG(facts.st_mode)) {
     throw Failure(kExitRefused, "cannot write the " + what + " to " + path,
                   "it is a folder, a device or a pipe", "name a file that may be replaced");

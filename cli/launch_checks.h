@@ -1,4 +1,4 @@
-// Checks of the machine before a job may start; each error says what to do.
+// Checks of the machine before a job starts.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ void CheckPreloadLibrary(const Installation& installation);
 void CheckSimulator(const Installation& installation, const std::string& profile);
 void CheckAccelerator(const AcceleratorFacts& accelerator);
 
-// Absolute path of the report or trace (`what`). Removes an earlier run's file, so that a file
-// found later is this run's.
+// Absolute path of the report or trace (`what`), whose earlier file is removed.
 std::string ClearFile(const std::string& file, const std::string& what);
 
 // `peak_bytes` 0: unknown. `warning` gets a line or stays empty.

@@ -1,6 +1,6 @@
-// Remembers the peak device memory of each command, so that a budget can be a share of it. A folder
-// of one-line files, $XDG_STATE_HOME/spillway/peaks (default ~/.local/state/...). The preload
-// library writes them (SPILLWAY_PEAK_FILE); the launcher names and reads them.
+// Remembers each command's peak device memory, so that a budget can be a share of it. One-line
+// files in $XDG_STATE_HOME/spillway/peaks (default ~/.local/state/...). The preload library writes
+// them (SPILLWAY_PEAK_FILE); the launcher names and reads them.
 //
 // Invariants
 //  1. A file belongs to one resolved program path, argument list and device profile.

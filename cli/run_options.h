@@ -1,4 +1,4 @@
-// Parses the command line of `spillway run`, without looking at the machine.
+// Parses the command line of `spillway run`.
 #pragma once
 
 #include <optional>

@@ -107,8 +107,7 @@ class Events {
     signal(SIGPIPE, SIG_IGN);
   }
 
-  // Whether an event comes before the output accepts more. With a sleeping reader, a plain write
-  // would block all events.
+  // With a sleeping reader, a plain write would block all events.
   bool AwaitsEventBeforeOutput() const {
     pollfd watched[] = {{signals_.get(), POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}};
     while (poll(watched, 2, -1) < 0 && errno == EINTR) {
@@ -146,8 +145,7 @@ class Events {
     return NextTyped();
   }
 
-  // Takes the first key typed. One key may send several characters, and several keys may arrive at
-  // once.
+  // One key may send several characters, and several keys may arrive at once.
   Event NextTyped() {
     struct Key {
       std::string_view letters;
@@ -205,7 +203,7 @@ TopSize SizeOfTerminal() {
           is_known && size.ws_col > 0 ? size.ws_col : kUsualColumns};
 }
 
-// Wraps lines at spaces, so that no number is cut.
+// At spaces, so that no number is cut.
 std::string WrappedLines(const std::string& page, int columns) {
   constexpr char indent[] = "              ";
   const auto width = std::max(static_cast<size_t>(columns), 2 * sizeof indent);
@@ -239,7 +237,7 @@ class LiveView {
  public:
   LiveView(const std::string& socket, const Events& events) : socket_(socket), events_(events) {}
 
-  // Nullopt if an event comes first: a hanging agent does not keep the user from quitting.
+  // Nullopt if an event comes first: a hanging agent does not delay quitting.
   std::optional<std::string> Page(const TopSize& size) {
     try {
       if (!detail_.empty())
@@ -283,7 +281,7 @@ class LiveView {
     return AgentClient(socket_, events_.Files()).Ask(ask);
   }
 
-  // Over at least a second. A key pressed in between shows the existing rates.
+  // A key pressed within the second shows the existing rates.
   void Refresh() {
     protocol::Ask ask;
     ask.question = protocol::Question::kStatus;
@@ -424,7 +422,7 @@ int Top(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-// Within strings line breaks are escaped, so each newline and its indentation can go.
+// Within strings line breaks are escaped.
 std::string OnOneLine(const std::string& document) {
   std::string line;
   bool indents = false;

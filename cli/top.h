@@ -1,8 +1,8 @@
-// `spillway top`: shows the agent's status on the whole terminal every second until the user quits.
+// `spillway top`: shows the agent's status every second until the user quits.
 //
-// Takes the terminal (alternate screen, no echo) and restores it at any end: q, Ctrl-C, SIGTERM, a
-// closed terminal; also for Ctrl-Z and `fg`. If the output is no terminal, prints one page. --json
-// prints each second's status as a line. If the agent goes away, it waits for the next one.
+// Takes the terminal (alternate screen, no echo) and restores it at any end, and for Ctrl-Z and
+// `fg`. If the output is no terminal, prints one page. --json prints each second's status as a
+// line. If the agent goes away, it waits for the next one.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ std::vector<Option> TopOptionList();
 std::string OnOneLine(const std::string& document);
 
 // The part of a page that fits so many rows, to overwrite the last one; the last row lists the
-// keys. The page's lines fit the terminal.
+// keys.
 std::string TopFrame(const std::string& page, const std::string& keys, int rows, int columns);
 
 }  // namespace spillway::cli

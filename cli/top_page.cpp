@@ -66,7 +66,7 @@ int WidthOf(const std::vector<const Column*>& columns) {
   return width;
 }
 
-// Not cut at usual lengths: a cut `local-11887` is another job's name.
+// A cut `local-11887` would be another job's name.
 int NameWidthOf(const std::vector<TopJob>& jobs) {
   size_t longest = kLeastNameWidth;
   for (const TopJob& job : jobs) longest = std::max(longest, job.name.size());
@@ -127,7 +127,7 @@ std::string FirstLine(const JsonValue& status, size_t jobs) {
 }
 
 std::vector<std::string> DeviceLines(const JsonValue& status, int width) {
-  // The model's name comes last, as only it may be cut.
+  // Only the model's name, at the end, may be cut.
   std::vector<std::string> lines = {"GPU  Memory Budgeted   Held Used Model"};
   for (const JsonValue& device : status["devices"].entries()) {
     const std::int64_t memory_bytes = device["memory_bytes"].number();
@@ -258,7 +258,7 @@ std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, co
                          .substr(0, static_cast<size_t>(size.columns)) +
                      "\n";
   const std::vector<std::string> devices = DeviceLines(status, size.columns);
-  // Besides: the first line, an empty one, the titles, the keys, and some jobs.
+  // Rows for the first line, an empty one, the titles, the keys, and some jobs.
   const bool has_devices = size.rows >= static_cast<int>(devices.size()) + 4 + kLeastJobs;
   for (const std::string& line : devices) page += has_devices ? line + "\n" : "";
   page += (has_devices ? "\n" : "") +

@@ -44,8 +44,7 @@ std::set<std::string> UnknownFunctions(const std::string& driver,
   return unknown;
 }
 
-// Uses the loader as ldd -r does: it loads and binds everything, reports missing symbols, and
-// starts nothing.
+// Like ldd -r, the loader binds everything, reports missing symbols, and starts nothing.
 std::set<std::string> NeededAtStart(const LoadedProgram& program,
                                     const std::set<std::string>& functions,
                                     const std::string& preload_library,

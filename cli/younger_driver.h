@@ -1,9 +1,8 @@
-// Finds functions of a driver newer than libspillway.so, and programs that cannot start without
-// them.
+// Functions of a driver newer than libspillway.so, and programs that cannot start without them.
 //
-// The library bears the driver's name and takes its place. A program that needs a driver-only
-// function would miss a symbol, if it binds all symbols at start. For such a program the driver is
-// preloaded after the library: known functions still go through the library, others to the driver.
+// The library takes the driver's place. A program that binds all symbols at start would miss a
+// driver-only function. For such a program the driver is preloaded after the library: known
+// functions still go through the library, others to the driver.
 //
 // Runs the dynamic loader, never the program.
 #pragma once

@@ -1,6 +1,4 @@
-// An option of a program as data, and the texts that its readers derive from it.
-//
-// Programs state their options in constant tables; no reader keeps a list of its own.
+// An option of a program as data, from constant tables, and the texts derived from it.
 //
 // Invariants
 //  1. A description begins in lower case and has no final period. It may continue with sentences.
@@ -50,7 +48,7 @@ inline constexpr Option kJsonOption{"json", 0, kNoValue, "for scripts"};
 
 std::vector<std::string> WordsOf(const Option& option);
 std::string DescriptionOf(const Option& option);
-// The description up to its first detail, for a line of completions.
+// For a line of completions.
 std::string FirstClauseOf(const Option& option);
 
 std::string Joined(const std::vector<std::string>& words, std::string_view separator = " ");

@@ -1,5 +1,4 @@
-// `spillway completion SHELL`: prints a shell's completion script for `spillway` and `spillwayd`.
-// The scripts ask the agent for job names, and nothing else.
+// `spillway completion SHELL`: prints a completion script, which asks the agent for job names only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// `spillway_option_manual COMMAND`: prints the options of a command, or of spillwayd, in mdoc(7),
-// for tools/manual.py.
+// `spillway_option_manual COMMAND`: prints a command's options in mdoc(7), for tools/manual.py.
 #include <cstdio>
 
 #include "cli/command_list.h"

@@ -1,4 +1,4 @@
-// The options of the `spillway` command: base's, with those that several commands share.
+// Base's options, and those that several commands share.
 #pragma once
 
 #include "base/options/option.h"

@@ -23,7 +23,7 @@ std::string ItemHead(const Option& option) {
   return head + '\n';
 }
 
-// The words of a text. A literal between backquotes is one word.
+// A literal between backquotes is one word.
 std::vector<std::string> SplitIntoWords(const std::string& text) {
   std::vector<std::string> words(1);
   bool is_literal = false;
@@ -57,7 +57,7 @@ std::string MacroFor(const std::string& word) {
   return "";
 }
 
-// A macro with the punctuation around its word; mdoc wants that as arguments of its own.
+// mdoc wants a word's punctuation as arguments of its own.
 std::string MacroLine(const std::string& word) {
   const size_t begin = word.starts_with('(') ? 1 : 0;
   const size_t end = word.find_last_not_of(".,;:)") + 1;

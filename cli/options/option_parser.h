@@ -1,5 +1,4 @@
-// Parses the command line of a `spillway` command by the command's table. Errors are thrown as a
-// Failure (2).
+// Parses a command line by the command's table. Throws Failure (2).
 #pragma once
 
 #include <functional>

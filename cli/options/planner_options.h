@@ -1,5 +1,4 @@
-// The options of spillway-plan's commands: plan, trace, view and advise. Their parser is CLI11 in
-// cli/planner/main.cpp.
+// The options of spillway-plan's commands. Their parser is CLI11 in cli/planner/main.cpp.
 #pragma once
 
 #include <string_view>

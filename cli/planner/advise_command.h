@@ -1,4 +1,4 @@
-// `spillway advise`: recommends a minibatch for a budget, from profiles at two or more batch sizes.
+// `spillway advise`: recommends a minibatch for a budget, from profiles at several batch sizes.
 // Exit code 1: no advice.
 #pragma once
 
@@ -22,7 +22,7 @@ struct AdviseOptions {
 
 int RunAdviseCommand(const AdviseOptions& options);
 
-// "0.1" gives 100000000, in units of 1e-9. Throws Failure unless a positive decimal below 1000.
+// In units of 1e-9. Throws Failure unless a positive decimal below 1000.
 int64_t ParseLearningRate(const std::string& written);
 
 }  // namespace spillway::cli

@@ -16,7 +16,7 @@ struct Curve {
   std::vector<CurvePoint> points;  // only budgets at which it runs
 };
 
-// Omits slow-downs above `most_percent`, which would squeeze the others.
+// Slow-downs above `most_percent` would squeeze the others.
 std::string CurvesToSvg(const std::string& title, const std::vector<Curve>& curves,
                         double most_percent);
 

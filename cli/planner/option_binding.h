@@ -1,5 +1,5 @@
-// Adds the options that the table of a command states to a parser of CLI11, each bound to a
-// variable. The variable outlives the parser.
+// Binds the options of a command's table to variables, in a parser of CLI11. The variables outlive
+// the parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@ class OptionBinding {
   OptionBinding(CLI::App& app, std::string_view command)
       : app_(app), stated_(PlannerOptionList(command)) {}
 
-  // Throws std::out_of_range, which ends the program, for an option that the table does not state.
+  // Throws std::out_of_range for an option that the table does not state.
   template <class T>
   CLI::Option* Bind(std::string_view name, T& variable) const {
     const Option& option = Stated(name);

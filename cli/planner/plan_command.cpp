@@ -66,7 +66,7 @@ std::string Bytes(int64_t bytes) {
   return base::FormatBytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes)));
 }
 
-// With unlimited memory: the fastest workspaces, and nothing moves.
+// The fastest workspaces, and nothing moves.
 int64_t UnlimitedTime(Problem problem) {
   problem.budget_bytes = kMostBytes;
   return FindLowerBound(problem).iteration_ns;

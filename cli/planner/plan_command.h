@@ -1,5 +1,5 @@
 // `spillway plan`: the plans of strategies for a profile at a budget. Exit code 0: the chosen plan
-// runs within the budget and passed the validator. Otherwise 1.
+// runs and passed the validator. Otherwise 1.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Draws a plan's last iteration, its memory and the three engines, as SVG and as a Chrome/Perfetto
-// trace.
+// Draws a plan's last iteration as SVG and as a Chrome/Perfetto trace.
 #pragma once
 
 #include <string>

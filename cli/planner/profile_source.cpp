@@ -15,7 +15,7 @@ namespace {
 
 using namespace scheduler;
 
-// Assumed per cent of a vendor's peak figures that training kernels reach; printed as "modelled".
+// Assumed per cent of peak figures that training kernels reach; printed as "modelled".
 constexpr int32_t kFlopsPercent = 60, kMemoryPercent = 80;
 
 networks::ComputeRates RatesOf(const networks::Device& device) {

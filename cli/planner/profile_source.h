@@ -16,8 +16,8 @@ struct LoadedProfile {
   bool modelled = false;
 };
 
-// `source`: a path, or `network:NAME[:BATCH]`. A trace file counts as one iteration. The device
-// supplies durations for networks, and for JSON without any.
+// `source`: a path, or `network:NAME[:BATCH]`. A trace counts as one iteration. The device supplies
+// missing durations.
 LoadedProfile LoadProfile(const std::string& source, const scheduler::networks::Device& device);
 
 bool IsTrace(const std::vector<uint8_t>& bytes);

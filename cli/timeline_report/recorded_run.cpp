@@ -181,7 +181,7 @@ class Reader {
          .size_bytes = Number(arguments, "bytes", kMostBytes)});
   }
 
-  // Events come in the order in which the device reported them to their threads.
+  // Events come in the order of the device's reports to their threads.
   void Sort() {
     const auto by_begin = [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; };
     const auto by_time = [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; };

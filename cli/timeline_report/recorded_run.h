@@ -1,5 +1,5 @@
-// A trace of `spillway run --trace` in memory. Throws Failure for any other file. Format:
-// docs/trace_format.md.
+// A trace of `spillway run --trace` in memory (docs/trace_format.md). Throws Failure for any other
+// file.
 //
 // Invariants
 //  1. A trace that breaks off, even in mid-event, is read up to there; `is_whole` is false then.

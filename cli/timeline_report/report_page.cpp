@@ -48,7 +48,7 @@ std::string Share(std::int64_t part, std::int64_t whole) {
   return text;
 }
 
-// Explains the interposer's stall causes (execute/state/counters.h, StallCause).
+// StallCause in execute/state/counters.h.
 std::string Explained(const std::string& cause) {
   if (cause == "demand") return "what a call names was away, and no plan had asked for it";
   if (cause == "late_prefetch") return "a plan had asked for it, and there was no memory yet";
@@ -145,7 +145,7 @@ class DevicePart {
     return text;
   }
 
-  // Zooms into parts, each drawn at full width: the page runs no script.
+  // Parts at full width: the page runs no script.
   std::string Zoomed(const std::string& id) const {
     if (Length() < kZoomParts) return "";
     std::string text = "<h3>Closer</h3>\n";

@@ -1,4 +1,4 @@
-// The report of a run as one HTML text, without network access or scripts.
+// The report of a run as HTML, without network access or scripts.
 #pragma once
 
 #include <string>

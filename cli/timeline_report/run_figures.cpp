@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kListed = 10;
 
-// Joins overlapping spans, which are sorted by their beginning.
+// The spans are sorted by their beginning.
 std::vector<RecordedSpan> Merged(const std::vector<RecordedSpan>& spans) {
   std::vector<RecordedSpan> merged;
   for (const RecordedSpan& span : spans) {

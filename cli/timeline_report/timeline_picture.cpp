@@ -23,7 +23,7 @@ std::string Format(const char* format, auto... values) {
   return text;
 }
 
-// The maximum of each column. A column without a change has the value before.
+// A column without a change has the value before.
 struct Curves {
   std::vector<std::int64_t> resident, wanted, budget;
   std::int64_t most_bytes = 1;
@@ -130,7 +130,7 @@ class Picture {
     return kLeft + kPictureWidth * static_cast<double>(time_ns - within_.begin_ns) / length_ns;
   }
 
-  // Round times as bare numbers. The unit stands once, at the end of the axis.
+  // The unit stands once, at the end of the axis.
   void DrawTimeAxis() {
     const std::int64_t begin_ns = within_.begin_ns - origin_ns_,
                        end_ns = within_.end_ns - origin_ns_;

@@ -4,9 +4,9 @@
 //
 // Note [No address is a pair of small numbers]
 // Two neighbouring 32-bit integers (tokens, labels, indices), read as one word, can look like a
-// device address. Then the upper integer equals the upper half of the address, and the lower half
-// is a small number. So no range has addresses whose lower half is small, of either sign. Otherwise
-// memory scans find "addresses" in batches of tokens. (gpt2's tokens once made its job unsafe.)
+// device address with a small lower half. So no range has addresses whose lower half is small, of
+// either sign. Otherwise memory scans find "addresses" in batches of tokens. (gpt2's tokens once
+// made its job unsafe.)
 // Invariants
 //  1. Every range starts on a granule (2 MiB), with an unused granule before and behind it. So the
 //     addresses beside a range are in no other range.

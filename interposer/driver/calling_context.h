@@ -2,7 +2,7 @@
 //
 // CurrentContext makes the job's context current: our events, copies and pinned memory belong to
 // it. RelaxedCapture lets a thread make calls that would end a global capture. Both restore the
-// former state, and make no driver call on the launch path if nothing must change.
+// former state, and call the driver on the launch path only if something must change.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace spillway::driver {
 
-// Whether there was ever a second context. Only then a default stream's context must be queried.
+// Only after a second context must a default stream's context be queried.
 class KnownContexts {
  public:
   static void Note(CUcontext context) {

@@ -24,7 +24,7 @@ bool PromisesShareableMemory(CUdevice device) {
                               CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 }
 
-// Other tenants come and go. A device that was full is tried again after a while.
+// Other tenants come and go, so a full device is tried again later.
 void ChunkPool::RetryFullDevice() {
   constexpr size_t kTakesBetween = 256;
   if (ceiling_bytes_ == budget_bytes_ || ++takes_below_budget_ < kTakesBetween) return;
@@ -62,7 +62,7 @@ bool ChunkPool::Complete(size_t bytes, size_t missing_bytes, Chunks* taken, Chun
   return true;
 }
 
-// `pieces` are in descending order. What is missing will be one piece more.
+// `pieces` are in descending order; what is missing will be one more.
 void ChunkPool::Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes) {
   const size_t created = *missing_bytes > 0 ? 1 : 0;
   if (pieces->size() + created <= most_pieces) return;
@@ -84,9 +84,9 @@ void ChunkPool::Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes)
   }
 }
 
-// All free chunks that fit are taken. Without room to create, the remaining ones are too large and
-// must be cut. A device that has no memory for a chunk may have some for a smaller one. If it has
-// none for a granule, the ceiling is lowered, and free chunks make room before a last try.
+// Takes all free chunks that fit. Without room to create, the remaining ones are too large and must
+// be cut. A device without memory for a chunk may have some for a smaller one. If it has none for a
+// granule, the ceiling is lowered, and free chunks make room before a last try.
 bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
   size_t most_bytes = kLargestChunkBytes;
   for (int refusals = 0; bytes > 0;) {
@@ -115,7 +115,7 @@ CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
   return driver::MemCreate(out, bytes, &properties);
 }
 
-// A container may forbid descriptors that the device promises. Memory without a descriptor will do.
+// A container may forbid descriptors that the device promises.
 bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   CUmemGenericAllocationHandle handle;
   CUresult result = shareable_ ? Create(bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &handle)

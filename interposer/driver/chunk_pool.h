@@ -1,7 +1,7 @@
 // The job's physical device memory: handles of many sizes, reused, within the budget.
 //
-// Called by execute with the state lock held. The pool owns the chunks. A range, or another user,
-// holds those that it took, and returns them when no device work uses them.
+// Called by execute with the state lock held. The pool owns the chunks. Their users return them
+// when no device work uses them.
 // Invariants
 //  1. held_bytes() <= budget at every moment: free chunks, taken chunks and charges. After the
 //     budget was lowered, Take gives nothing until enough taken chunks have come back.
@@ -29,19 +29,18 @@ namespace spillway::interposer {
 // The driver charges for mapping by the handle, whatever its size: on an H100 some 30 us to give
 // access and 20 us to unmap, as much as creating or releasing one (docs/gpu). So a chunk is as
 // large as what it is created for, up to 256 MiB, and a range is mapped with few. Where the budget
-// is short, chunks pass from one range to others of other sizes. A range takes the largest chunks
-// that fit, but not more than MostPieces; the smaller ones are merged: released, and one created in
-// their place. Freed ranges that are still mapped onto a chunk lose their mappings with it, and are
-// mapped anew when their sizes are needed again. So a chunk that several have is kept: PyTorch
-// allocates each tensor in each step, and takes up to 1.3 times as long without. Where all free
-// chunks are too large, one is cut: released, and a smaller one created. What is left of it stays
-// room for later creations. Free, idle ranges that are still mapped may hold chunks that fit: so
-// callers first ask Take not to cut.
+// is short, chunks pass between ranges of different sizes. A range takes the largest chunks that
+// fit, but not more than MostPieces; the smaller ones are merged: released, and one created in
+// their place. Freed ranges that are still mapped onto a chunk lose their mappings with it, so a
+// chunk that several have is kept: PyTorch allocates each tensor in each step, and takes up to 1.3
+// times as long without. Where all free chunks are too large, one is cut: released, and a smaller
+// one created; the rest is room for later creations. Free, idle ranges that are still mapped may
+// hold chunks that fit: so callers first ask Take not to cut.
 inline constexpr size_t kLargestChunkBytes = 256 * kMiB;
 inline constexpr size_t kUsualChunkBytes = 32 * kMiB;  // where much memory moves: for prices
 
-// Of what a range is mapped with; plans count as many (MappingPrices::Pieces). A piece costs some
-// 50 us each time that it moves; the link takes ten times as long for its bytes.
+// Plans count as many (MappingPrices::Pieces). A piece costs some 50 us each time that it moves;
+// the link takes ten times as long for its bytes.
 constexpr size_t MostPieces(size_t bytes) { return 1 + bytes / kUsualChunkBytes; }
 
 // The most freed ranges that are mapped onto a chunk which is merged.
@@ -50,17 +49,15 @@ inline constexpr int kMostMappingsLost = 2;
 enum class Cutting : bool { kNo, kYes };
 
 // Note [Pieces]
-// A layout (iteration_layout.h) divides memory into pieces, known by their numbers. Each is a chunk
-// of its size, made when it is first needed. It serves other ranges, too, if they can have no other
-// memory. But it is not merged, and goes back to the driver only after all other free chunks. Then,
-// or when something else has it for good, the next MakePiece makes another.
+// A layout (iteration_layout.h) divides memory into numbered pieces. Each is a chunk of its size,
+// made when it is first needed. It serves other ranges, too, if they can have no other memory. But
+// it is not merged, and goes back to the driver after all other free chunks. Then, or when
+// something else has it for good, the next MakePiece makes another.
 
 bool PromisesShareableMemory(CUdevice device);
 
-// Whoever maps freed ranges onto free chunks.
 class MappedChunks {
  public:
-  // Unmaps all ranges that are mapped onto the chunk.
   virtual void Unmap(Chunk* chunk) = 0;
 
  protected:
@@ -75,16 +72,14 @@ class ChunkPool {
         budget_bytes_(budget_bytes),
         ceiling_bytes_(budget_bytes) {}
 
-  // Told before a chunk goes back to the driver. Null, as at first: there is nobody to tell.
+  // Told before a chunk goes back to the driver. Null, as at first: nobody.
   void SetMapped(MappedChunks* mapped) { mapped_ = mapped; }
 
-  // Appends chunks of `bytes` in all (a multiple of the granule) to `out`. False: pool, budget or
-  // device lack the memory, or it would have to be cut.
+  // Appends chunks of `bytes` (a multiple of the granule) to `out`. False: pool, budget or device
+  // lack the memory, or it would have to be cut.
   bool Take(size_t bytes, Chunks* out, Cutting cutting = Cutting::kYes);
-  // The same, without cutting, of chunks that are no pieces (Note [Pieces]). False: or there is no
-  // layout.
+  // Without cutting, of chunks that are no pieces (Note [Pieces]). False, too, without a layout.
   bool TakeBesidePieces(size_t bytes, Chunks* out);
-  // One that is free.
   void TakeFree(Chunk* chunk) { free_.Remove(chunk); }
   // Shared chunks go back to the driver, which keeps them for the other processes.
   void Give(Chunks* chunks);
@@ -92,12 +87,11 @@ class ChunkPool {
   // Returns free chunks of `bytes` to the driver, the last one whole. Answers how many bytes went.
   size_t ReleaseFree(size_t bytes);
 
-  // How many pieces a range may take, and which chunks are merged for that. kSome: as the note on
-  // cutting and merging says. kAll: one piece; whatever is no piece of a layout.
+  // How many pieces a range may take (Note [Cutting and merging]). kAll: one; whatever is no piece
+  // of a layout is merged.
   enum class Merging : bool { kSome, kAll };
   void SetMerging(Merging merging) { merging_ = merging; }
-  // The numbers of the pieces are the indices. Chunks that `may_serve` allows become pieces of
-  // their size. (Note [Pieces])
+  // Pieces are numbered by index. Chunks that `may_serve` allows become pieces of their size.
   void SetPieces(const std::vector<size_t>& sizes_bytes,
                  base::FunctionRef<bool(const Chunk&)> may_serve);
   // Null: it is not made.
@@ -107,9 +101,9 @@ class ChunkPool {
   size_t RoomBesidePieces() const;
   // As a free chunk. False: there is no such room, or the device lacks the memory.
   bool MakePiece(int piece);
-  // Its chunk serves something else for good.
+  // Its chunk has another use for good.
   void ForgetPiece(int piece);
-  // The chunk has the piece's size and becomes it. The former one becomes what that was.
+  // The chunk, of the piece's size, becomes it. The former one becomes what that was.
   void ExchangePiece(int piece, Chunk* chunk);
   // One of that size that `accepts` allows, if possible no piece. Null: none.
   Chunk* FindOfSize(size_t bytes, base::FunctionRef<bool(Chunk*)> accepts);
@@ -127,7 +121,7 @@ class ChunkPool {
   size_t free_bytes() const { return free_.bytes(); }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
-  // Available without waiting: free chunks, and new ones within budget and known device memory.
+  // Without waiting: free chunks, and new ones within budget and known device memory.
   size_t ObtainableBytes() const { return free_bytes() + RoomBytes(); }
   // What Take could not give without cutting. 0: it takes all.
   size_t BytesToCut(size_t bytes) const;

@@ -13,7 +13,7 @@
 #endif
 
 #define __CUDA_API_VERSION_INTERNAL 1
-// Keeps the enums as a user's program sees them, without the switch's ..._MAX enumerators.
+// Keeps the enums as users see them, without the switch's ..._MAX enumerators.
 #define __CUDA_API_VERSION_INTERNAL_ODR 1
 
 #include <cuda.h>

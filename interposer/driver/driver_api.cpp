@@ -53,8 +53,8 @@ DriverApi ApiOf(void* driver) {
 
 constinit std::atomic<const DriverApi*> internal::published_api{nullptr};
 
-// Racing threads make equal tables, and the first to publish wins. No thread waits for another: one
-// may hold the dynamic loader's lock, which the others need for look-ups.
+// Racing threads make equal tables, and the first to publish wins. None waits for another, which
+// may hold the dynamic loader's lock.
 const DriverApi& internal::ResolveDriverApi() {
   void* const driver = OpenDriver();
   if (driver == nullptr) return kApiWithoutDriver;

@@ -1,7 +1,7 @@
 // The real driver's functions, typed, resolved once.
 //
 // Called by every hook and every module that moves memory, on any thread. The first call opens the
-// driver (driver_loader.h). Later calls cost one load and one predicted branch.
+// driver (driver_loader.h). Later calls cost a load and a predicted branch.
 // Ownership: the table is made once and lives until the process ends.
 // Invariants
 //  1. Every slot but an optional one can be called. A function that the driver lacks answers

@@ -1,15 +1,15 @@
 // Finds and opens the real libcuda.so.1 at the process's first use of CUDA.
 //
 // Called by driver_api for hooks, and by entry for forwarded symbols and dlsym; any thread.
-// Ownership: the driver stays open for ever. It has threads of its own, so closing is not safe.
+// Ownership: the driver stays open for ever, as it has threads of its own.
 // Invariants
 //  1. A process has one driver: the first that opens. $SPILLWAY_DRIVER, if set, is the only
 //     candidate: a different driver would surprise the user.
 //  2. This library, a copy of it, or the toolkit's stub library is never taken for the driver.
 //  3. No lock of ours is held across dlopen. Threads that race get the same handle.
 //
-// The driver is opened RTLD_GLOBAL: plug-ins linked against a younger libcuda.so.1 find functions
-// that only the driver has. Our symbols still come first, because we are preloaded.
+// Opened RTLD_GLOBAL: plug-ins linked against a younger libcuda.so.1 find functions that only the
+// driver has. Our symbols still come first, because we are preloaded.
 #pragma once
 
 namespace spillway::driver {

@@ -10,8 +10,8 @@
 
 namespace spillway::driver {
 
-// The folders of `library_path` (like LD_LIBRARY_PATH; may be null), then the loader's cache (bytes
-// in `ld_cache`), then the usual folders of distributions, containers and WSL.
+// From `library_path` (like LD_LIBRARY_PATH; may be null), then the loader's cache (`ld_cache`),
+// then the usual folders of distributions, containers and WSL.
 std::vector<std::string> DriverCandidates(const char* library_path, std::string_view ld_cache);
 
 // The values of a glibc loader cache ("glibc-ld.so.cache1.1") for `library`; none if it is damaged.

@@ -1,6 +1,6 @@
 // Chunks that no range holds, by size.
 //
-// Called by chunk_pool. Owns nothing. Of equal sizes, the chunk that was added last is taken first.
+// Called by chunk_pool. Owns nothing. Of equal sizes, the last added chunk is taken first.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,7 @@ class FreeChunks {
     while (*at != chunk) --at;
     Take(at);
   }
-  // Takes the largest chunks that fit and that `accepts` allows, one after the other. Returns the
-  // bytes that are missing.
+  // Takes the largest chunks that fit and that `accepts` allows. Returns the missing bytes.
   template <class Accepts>
   size_t TakeUpTo(size_t bytes, Accepts accepts, Chunks* out) {
     for (size_t i = CountUpTo(bytes); i > 0;) {

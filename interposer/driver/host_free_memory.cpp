@@ -63,7 +63,7 @@ std::size_t GroupBytes(const Hierarchy& hierarchy, const char* folder) {
   return limit - std::min(limit, used - std::min(used, cached));
 }
 
-// In a container the group's own folder may be missing. Then its files are at the root.
+// In a container the group's own folder may be missing: its files are at the root.
 std::size_t BytesUpFrom(const Hierarchy& hierarchy, const char* root, const char* group) {
   char folder[kMostPath];
   const int size = snprintf(folder, sizeof folder, "%s%s%s", root, hierarchy.place, group);

@@ -8,9 +8,9 @@
 
 namespace spillway::driver {
 
-// What the process's control groups can still give, from its own up to the root. For each group:
-// its limit less memory that cannot be reclaimed at once; the least counts. SIZE_MAX without any
-// limit. `groups`: like /proc/self/cgroup; `root`: like /sys/fs/cgroup.
+// For each control group of the process, up to the root: its limit less memory that cannot be
+// reclaimed at once; the least counts. SIZE_MAX without any limit. `groups`: like
+// /proc/self/cgroup; `root`: like /sys/fs/cgroup.
 std::size_t GroupsHostBytes(const char* groups, const char* root);
 
 std::size_t FreeHostBytes();

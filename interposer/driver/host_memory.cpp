@@ -76,7 +76,7 @@ std::optional<HostMemory> NewOrdinaryHostMemory(std::size_t bytes) {
 
 namespace {
 
-// The memory stays while it is mapped, without its handle.
+// Mapped memory stays without its handle.
 bool MapImported(CUdevice device, int file, CUdeviceptr base, std::size_t bytes) {
   CUmemGenericAllocationHandle handle = 0;
   void* const shared = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));

@@ -1,7 +1,7 @@
 // Host memory for evicted bytes: pinned memory, also mappable at device addresses, and ordinary.
 //
-// Called by execute with the state lock held. Ownership: the caller owns memory from New... until
-// DeleteHostMemory. The caller removes its own mappings at other addresses before that.
+// Called by execute with the state lock held. The caller owns memory from New... until
+// DeleteHostMemory, and first removes its own mappings at other addresses.
 // Invariants
 //  1. `data` is valid for the CPU and, if pinned, for the device's copies and kernels. Copies from
 //     ordinary memory work but block the caller.
@@ -41,8 +41,7 @@ void DeleteHostMemory(const HostMemory& memory);
 void* MapImportedHostMemory(CUdevice device, const std::vector<int>& files, std::size_t bytes_each);
 void UnmapImportedHostMemory(void* data, std::size_t bytes);
 
-// 80 % of what the host and the process's control groups can still give (host_free_memory.h). Reads
-// files.
+// 80 % of what the host and the control groups can still give. Reads files.
 std::size_t HostBytesToSpare();
 
 }  // namespace spillway::driver

@@ -1,4 +1,4 @@
-// Counts our driver calls that create, map and release memory: the host's cost of moving memory.
+// Counts our driver calls that create, map and release memory.
 //
 // Any thread, any device; not for the program's own calls. Each returns the driver's result.
 #pragma once

@@ -12,7 +12,7 @@ void* NoSymbol(void*, const char*) { return nullptr; }
 
 std::atomic<Dlsym> real_dlsym{nullptr};
 
-// dlsym moved from libdl into libc at GLIBC_2.34. Before, it has its architecture's first version.
+// In libc since GLIBC_2.34; before, dlsym has its architecture's first version.
 Dlsym FindRealDlsym() {
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
     if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version))
@@ -40,7 +40,7 @@ void* LibraryOf(const void* address) {
   return map;
 }
 
-// Cached: dladdr1 searches all symbols, and every dlsym of the process needs the answer.
+// dladdr1 searches all symbols, and every dlsym of the process needs the answer.
 void* OwnLibrary() {
   static constinit std::atomic<void*> own{nullptr};
   void* library = own.load(std::memory_order_relaxed);

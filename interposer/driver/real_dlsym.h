@@ -1,6 +1,6 @@
 // The C library's dlsym, below our own exported one (entry/symbol_lookup.h).
 //
-// Any thread. The interposer never calls a plain `dlsym`: that would be our own entry point.
+// Any thread. A plain `dlsym` in the interposer would be our own entry point.
 // Invariant: after the first RealDlsym() every thread gets the same function.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Driver functions that a program looked up and hook_table.inc lacks, each once.
 //
-// The entry points call it on any thread; the report reads it at exit. Names are kept for ever, in
-// a table of fixed size. Further names are only counted, at every request.
+// Entry points call it on any thread; the report reads it at exit. Names are kept for ever, in a
+// table of fixed size. Further names are only counted.
 // Never: takes a lock, allocates, or fails.
 #pragma once
 

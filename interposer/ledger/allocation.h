@@ -1,4 +1,4 @@
-// Facts about one device allocation of the program. Residency is not known here.
+// Facts about one device allocation of the program, without its residency.
 #pragma once
 
 #include <cstddef>

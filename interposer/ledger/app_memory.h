@@ -1,8 +1,8 @@
-// Counts the program's memory from the driver that is not device memory, for the report: pinned
-// host memory, and managed memory, which the driver moves by itself.
+// Counts the program's pinned host memory and managed memory, which the driver moves, for the
+// report.
 //
 // Synchronises itself; the figures are read without its lock, a leaf. Never: calls the driver;
-// counts memory that Spillway itself has pinned.
+// counts memory that Spillway has pinned.
 #pragma once
 
 #include <atomic>

@@ -19,7 +19,7 @@ void Claims::Scratch(CUdeviceptr address, std::size_t bytes) {
   if (scratch_call_ == 0) scratch_call_ = calls.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// Whether every named address in the memory lies in bytes with a claim of this kind.
+// Whether every named address in the memory has a claim of this kind.
 bool Claims::AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named,
                        Kind kind) const {
   return std::all_of(named.begin(), named.end(), [&](CUdeviceptr address) {
@@ -70,7 +70,7 @@ Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named
   return Role::kReadsAndWrites;
 }
 
-// A launch may name memory by its end, or by an address in the allocation's padding.
+// Launches may name memory by its end or its padding.
 void Claims::NoteNamed(std::span<const CUdeviceptr> named) {
   constexpr CUdeviceptr kBehindBytes = 2 << 20;  // sizes are rounded up by at most this
   for (Claim& claim : claims_) {
@@ -90,7 +90,7 @@ void Claims::NoteAnything() {
   }
 }
 
-// Some of several transfers may have happened although the driver refused others.
+// Some transfers may have happened although the driver refused others.
 void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone) {
   const bool is_single = is_alone && transfers.size() == 1;
   for (const Transfer& transfer : transfers) {

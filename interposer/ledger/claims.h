@@ -1,20 +1,19 @@
 // What a call promises about the bytes that it names: only read, or all overwritten.
 //
 // Note [Roles]
-// A role is a promise about bytes, so a claim needs the function's documentation. An input is a
-// `const` parameter. An output is overwritten if no former output is blended in and its description
-// has no gaps. A claim covers the bytes of the pointer's description. An allocation is only read if
-// all claims on it are reads and cover every address that a launch names in it. It is overwritten
-// if one output covers all of it and no other claim lies in it. An output in place of an input does
-// not overwrite. The old bytes are dead only until the call's first launch that names them. After
-// that they may be the call's own work. The parts of a graph or batch count together. Bytes that
-// one part may write count as written. Old bytes are not dead, as another part may read them first:
-// only a single copy or set overwrites. A call may read bytes that it clobbers (a batch norm's
-// statistics, a convolution's workspace). They do not influence the bytes that it overwrites.
-// Recomputation uses this claim (execute/state/recompute_record.h). Otherwise clobbered memory
-// counts as read and written. A workspace's bytes mean nothing before the call's first launch and
-// after its last one. Between two launches they do. (Note [Idle workspaces] in
-// execute/workspaces.h)
+// A role is a promise about bytes, so a claim needs the function's documentation, and covers the
+// bytes of the pointer's description. An input is a `const` parameter. An output is overwritten if
+// no former output is blended in and its description has no gaps. An allocation is only read if all
+// claims on it are reads and cover every address that a launch names in it. It is overwritten if
+// one output covers all of it and no other claim lies in it, not even an input in the same place.
+// The old bytes are dead only until the call's first launch that names them: after that they may be
+// the call's own work. The parts of a graph or batch count together. Bytes that one part may write
+// count as written. Old bytes are not dead, as another part may read them first: only a single copy
+// or set overwrites. A call may read bytes that it clobbers (a batch norm's statistics, a
+// convolution's workspace), but they do not influence the bytes that it overwrites. Recomputation
+// uses this claim (execute/state/recompute_record.h). Otherwise clobbered memory counts as read and
+// written. A workspace's bytes mean nothing before the call's first launch and after its last one;
+// between two launches they do. (Note [Idle workspaces] in execute/workspaces.h)
 #pragma once
 
 #include <cstddef>
@@ -45,7 +44,7 @@ constexpr bool IsScratch(Role role) { return role == Role::kScratch || role == R
 class Claims {
  public:
   void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
-  // The call sets each of these bytes, or uses them as scratch memory, and reads no old ones.
+  // The call sets each byte, or uses it as scratch memory, and reads no old one.
   void Overwrites(CUdeviceptr address, std::size_t bytes) {
     Add(address, bytes, Kind::kOverwrites);
   }

@@ -1,8 +1,7 @@
 // The body graphs of conditional nodes. The driver names them only to the call that adds the node.
 //
 // Synchronises itself; its lock is a leaf. A graph with conditional nodes cannot be cloned or
-// nested (cuda.h, CU_GRAPH_NODE_TYPE_CONDITIONAL), so a node that was never added here is a rare
-// one.
+// nested (cuda.h, CU_GRAPH_NODE_TYPE_CONDITIONAL), so a node that was never added here is rare.
 //
 // Invariants
 //  1. A known node is alive: its handle may be another node's once it is destroyed.

@@ -1,11 +1,10 @@
 // Which address of ours lies at which device address, as far as copies and sets show.
 //
 // execute reports copies and sets, with the contents lock held; any thread may call empty() without
-// it. When a fact is used, the ledger tells in which allocation it lies and what lives where it
-// points.
+// it. When a fact is used, the ledger tells its allocation and what lives where it points.
 //
-// An overwritten or freed pointer is kept for a while. Work on other streams may still follow an
-// overwritten pointer. A freed block's content explains words that a scan finds in the next block.
+// An overwritten pointer is kept while work on other streams may still follow it. A freed block's
+// content explains words that a scan finds in the next block.
 // Invariants
 //  1. A pointer occupies eight bytes. At most one pointer at a place is current.
 //  2. Current pointers are visited. Overwritten pointers are visited until `is_over` says that no
@@ -30,7 +29,6 @@ struct Overwrite {
   std::uint64_t sequence = 0;
 };
 
-// An address of ours, and the place where it lies.
 struct HeldWord {
   CUdeviceptr at;
   CUdeviceptr word;
@@ -43,7 +41,7 @@ class Contents {
 
   void Erase(CUdeviceptr base, std::size_t bytes, Overwrite by);
   void Put(const HeldWord& held);
-  // Erases `to`, then puts all pointers that the copy may find in the source, which may overlap.
+  // Erases `to`, then puts all pointers that the copy may find. The source may overlap.
   void Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, std::size_t bytes,
             Overwrite by);
   // The program has freed the bytes: nothing follows their pointers. Until they are overwritten,
@@ -61,9 +59,8 @@ class Contents {
               visit);
   }
 
-  // Calls visit(word, overwrite) for each pointer that work may find in the bytes. `overwrite` is
-  // the operation that overwrote it, if any. is_over(overwrite) tells whether no work can see the
-  // pointer any more; such pointers are forgotten.
+  // Calls visit(word, overwrite) for each pointer that work may find in the bytes, with the
+  // operation that overwrote it, if any. Pointers for which is_over(overwrite) are forgotten.
   template <class IsOver, class Visit>
   void ForEach(CUdeviceptr base, std::size_t bytes, IsOver is_over, Visit visit) {
     auto at = FirstOverlapping(base);

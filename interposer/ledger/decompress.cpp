@@ -14,8 +14,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constinit std::atomic<base::DecompressLz4> lz4{nullptr};
 constinit std::atomic<base::DecompressZstd> zstd{nullptr};
 
-// The program may have another version of its own, so the library is bound to itself. Sanitizers
-// forbid that.
+// Bound to itself, as the program may have another version. Sanitizers forbid that.
 template <class Function>
 void Open(const char* name, const char* function, std::atomic<Function>* out) {
   if (out->load(std::memory_order_relaxed)) return;

@@ -56,7 +56,7 @@ void NodeFacts::Add(NodeFacts&& other) {
   names_all = names_all || other.names_all;
 }
 
-// Memory that a disabled node names may be gone; it brings nothing.
+// A disabled node's memory may be gone; the node brings nothing.
 NodeFacts NodeFacts::AsLaunched() const {
   if (enabled && !in_body) return *this;
   NodeFacts names = OnlyNames(*this);
@@ -73,7 +73,7 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
   return ordered;
 }
 
-// In an updated executable any node may be the disabled one: copies and sets promise nothing.
+// Any node of an updated executable may be disabled: copies and sets promise nothing.
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const Executable& executable) {
   auto sum = std::make_shared<NodeFacts>();
   const bool any_may_be_off = executable.is_updated && !executable.off.empty();

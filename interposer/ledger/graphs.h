@@ -1,27 +1,25 @@
-// Which device memory each instantiated graph names, as facts about its nodes' parameters.
+// The device memory that each instantiated graph names.
 //
-// Synchronises itself. A launch's facts stay valid while the caller holds them, whatever changes
-// meanwhile.
+// Synchronises itself. A launch's facts stay valid while the caller holds them.
 //
-// A launched graph needs all memory of its nodes together, from the launch to its end. Between
-// launches its memory moves like any other, so an executable is looked up at each launch.
+// A launch needs all memory of the graph's nodes until its end. Between launches it moves, so an
+// executable is looked up at each launch.
 //
 // Note [What a graph names is asked of the driver]
-// Facts are read from the finished graph when it is instantiated, not gathered while a program
-// captures or adds nodes. So captured and added nodes, clones, children and changed parameters are
-// one case. Nodes that a program removes or never instantiates cost nothing.
+// Facts are read from the finished graph when it is instantiated, not while a program captures or
+// adds nodes. So captured and added nodes, clones, children and changed parameters are one case.
+// Nodes that are removed or never instantiated cost nothing.
 //
 // Note [Freed while a graph names it]
-// Memory that is freed while an executable names it is free: its addresses may be reused. That is
-// CUDA's own rule. After cuMemFree the driver may give the addresses to the next cuMemAlloc, and a
-// launch that touches them is the program's error. A launch that only carries them in unused
-// parameters is correct. So freed addresses among a launch's addresses are skipped.
+// Memory that is freed while an executable names it is free: after cuMemFree the driver may give
+// its addresses to the next cuMemAlloc. A launch that touches them is the program's error; one that
+// only carries them in unused parameters is correct. So freed addresses among a launch's addresses
+// are skipped.
 //
 // Note [Bodies of conditional nodes]
-// The device decides whether a body runs, and how often. A launch is in use of all its bodies'
-// memory. But a body's copies and sets promise nothing: they may be skipped, or come again after
-// later writes. What they put where is then unknown, and the launch counts as incomplete. A body
-// that is unknown itself may use any memory: the launch names all of it.
+// The device decides whether a body runs, and how often. A launch uses all its bodies' memory, but
+// their copies and sets promise nothing: they may be skipped, or come again after later writes. So
+// the launch counts as incomplete. An unknown body may use any memory: the launch names all of it.
 //
 // Invariants
 //  1. An unknown executable is one whose instantiation was not seen.

@@ -11,7 +11,7 @@ using base::MutexLock;
 
 namespace {
 
-// A job grows within such steps without a further scan in full.
+// Growth within such steps needs no further scan in full.
 constexpr CUdeviceptr kBoundsStep = CUdeviceptr{1} << 40;
 
 WordBounds Widened(WordBounds bounds) {
@@ -56,7 +56,7 @@ CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   return region ? region->base : 0;
 }
 
-// The span grows first: bounds read in between are too wide, never too narrow.
+// The span grows first: bounds read in between are never too narrow.
 void HostRegions::WidenBounds(const HostRegion& region) {
   const bool is_first = span_.load() == 0;
   const CUdeviceptr first = region.base - kBesideOnHostBytes;

@@ -1,17 +1,17 @@
 // Host memory that kernels access in place: the program's pinned, registered and managed memory.
 //
-// The hooks of such memory fill it on any thread, from before the program can name it until just
-// before its free. Synchronises itself; its lock is a leaf.
+// Hooks fill the table on any thread, from before the program can name the memory until just before
+// its free. Synchronises itself; its lock is a leaf.
 //
 // Note [Addresses in memory of the host's]
-// The program may write an address of ours there at any time, without a call, so no payload scan
-// shows it. Therefore each launch scans such memory that it names or can reach. A region of up to
-// kWholeOnHostBytes is always scanned in full. A larger region mostly holds images, weights or
-// tokens. A launch often names it only by a word that is left in an unused parameter. It is scanned
-// in full when it is first named, around a new kernel's launch, and at scan 2, 4, 8, ... In
-// between, kNearBytes to both sides of the word and one page in sixteen are scanned. A region that
-// has held an address is scanned in full from then on. One assumption remains: where a large region
-// held no address, none appears in less than sixteen pages, far from the word that leads there.
+// The program may write an address of ours there without a call, so each launch scans such memory
+// that it names or can reach. Regions of up to kWholeOnHostBytes are always scanned in full. A
+// larger region mostly holds images, weights or tokens, and is often named only by a word left in
+// an unused parameter. It is scanned in full when it is first named, around a new kernel's launch,
+// and at scan 2, 4, 8, ... In between, kNearBytes to both sides of the word and one page in sixteen
+// are scanned. A region that has held an address is scanned in full from then on. One assumption
+// remains: where a large region held no address, none appears in less than sixteen pages, far from
+// the word that leads there.
 // Invariants
 //  1. Memory in the table may be read: a region is removed, and readers awaited, before its free.
 //  2. The bounds include every address that ever was in a region or beside one.
@@ -37,8 +37,7 @@ namespace spillway::interposer {
 
 inline constexpr std::size_t kWholeOnHostBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kNearBytes = kWholeOnHostBytes / 2;
-// A kernel may be given an address beside memory: the end of an array to count down from, a place
-// before its beginning.
+// A kernel may be given an array's end to count down from, or a place before its beginning.
 inline constexpr std::size_t kBesideOnHostBytes = 4096;
 
 struct HostRegion {
@@ -54,7 +53,7 @@ class HostRegions {
  public:
   static HostRegions& Instance();
 
-  // Fast check without a lock: false for words in no region.
+  // Without a lock: false for words in no region.
   static bool MightHold(CUdeviceptr word) {
     return word - lowest_.load(std::memory_order_relaxed) < span_.load(std::memory_order_relaxed);
   }
@@ -70,7 +69,7 @@ class HostRegions {
   }
 
   static bool AnyEver() { return span_.load(std::memory_order_relaxed) != 0; }
-  // Whether copies from the program's memory bring an address of a region.
+  // Whether copies bring an address of a region.
   bool AreBroughtBy(const Transfers& transfers);
 
   void Add(const HostRegion& region);

@@ -27,9 +27,8 @@ constexpr std::string_view kVariablesPrefix = ".nv.global";
 // Of `__constant__` variables. Other banks hold parameters and what the compiler places.
 constexpr std::string_view kConstantsPrefix = ".nv.constant3";
 
-// What device code can call that is not its own, and that ends the kernel. Others print, allocate
-// or launch. (CUDA C++ Programming Guide, formatted output, dynamic global memory, dynamic
-// parallelism)
+// A callee outside the device code that only ends the kernel. Others print, allocate or launch.
+// (CUDA C++ Programming Guide, formatted output, dynamic global memory, dynamic parallelism)
 constexpr std::string_view kHarmless = "__assertfail";
 
 // The next part of a mangled name, such as "3foo". (Itanium C++ ABI, source-name)
@@ -53,9 +52,9 @@ bool IsOfNvidiasHeaders(std::string_view name) {
   return space == "thrust" || space == "cub" || space == "cute";
 }
 
-// What compilers and NVIDIA's headers place among variables, and no kernel writes: texts of
-// assertions, tables of cuRAND and of mathematical functions, and objects without state, such as
-// Thrust's placeholders. (curand_precalc.h, curand_mrg32k3a.h; names as nvcc 12 and 13 make them)
+// Placed among variables by compilers and NVIDIA's headers, and never written: texts of assertions,
+// tables of cuRAND and of mathematical functions, objects without state such as Thrust's
+// placeholders. (curand_precalc.h, curand_mrg32k3a.h; names as nvcc 12 and 13 make them)
 bool IsKnownConstant(const CodeSymbol& symbol) {
   constexpr std::string_view kData[] = {"$str",      "__unnamed_", "precalc_xorwow_",
                                         "mrg32k3aM", "__cudart_",  "__cr_lgamma_table"};
@@ -107,7 +106,7 @@ ImageVariables Sorted(ImageVariables all) {
 
 }  // namespace
 
-// PTX images may be smaller than a header, so their first bytes are compared one by one.
+// PTX may be smaller than a header, so first bytes are compared one by one.
 ImageVariables VariablesOf(const void* image) {
   ImageVariables all;
   const void* const bytes = base::Unwrapped(image);

@@ -1,14 +1,14 @@
 // Finds the allocation that an address lies in.
 //
-// Find is called on any thread without a lock; all else needs the state lock. Owns nothing: execute
-// owns the allocations, adds them and removes them at their free. execute never deletes an
-// Allocation or a SlabPlan, because a concurrent Find may still return one that was just removed.
+// Find is called on any thread without a lock; all else needs the state lock. execute owns the
+// allocations, adds them, and removes them at their free. It never deletes an Allocation or a
+// SlabPlan, because a concurrent Find may still return it.
 //
 // Note [Beside an allocation]
 // A kernel may receive the end of an array to count down from (reverse iterators), or a place
 // before its begin (arrays that count from one). The granule behind each range is unused
-// (address_arena.h, invariant 1). An address there, in no allocation, stands for the allocations on
-// both sides. An address farther away cannot be attributed.
+// (address_arena.h, invariant 1). An address there stands for the allocations on both sides. One
+// farther away cannot be attributed.
 // Invariants
 //  1. Each granule (2 MiB) of address space belongs to at most one range or slab (address_arena.h,
 //     invariant 1). Ranges and slabs are whole granules; a slab is one.
@@ -47,7 +47,7 @@ class Ledger {
   CUdeviceptr lowest() const { return lowest_.load(std::memory_order_relaxed); }
   CUdeviceptr highest() const { return highest_.load(std::memory_order_relaxed); }
 
-  // For an address in no allocation: an address in each allocation within a granule of it.
+  // For an address in no allocation: one in each allocation within a granule.
   base::InlineVector<CUdeviceptr, 2> Beside(CUdeviceptr address) const {
     base::InlineVector<CUdeviceptr, 2> found;
     if (Find(address)) return found;

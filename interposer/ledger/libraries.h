@@ -1,6 +1,6 @@
 // The kernel libraries that the program has loaded, with their device variables' names, and which
-// modules and libraries are plain. A library has variables in each context that uses it, so their
-// addresses are queried when needed.
+// modules and libraries are plain. Variables' addresses differ by context, so they are queried when
+// needed.
 //
 // Synchronises itself; its lock is a leaf.
 #pragma once

@@ -1,4 +1,4 @@
-// Device memory that the driver serves to the program and that counts against the budget.
+// Driver-served device memory of the program that counts against the budget.
 //
 // An entry lives from the driver's allocation until its free, or the end of its context.
 #pragma once
@@ -13,8 +13,8 @@ namespace spillway::interposer {
 
 class PassedThrough {
  public:
-  // `key`: its address or handle. Returns the bytes of a former entry with the same key. The driver
-  // may reuse a key before the former entry's end is noted here.
+  // `key`: its address or handle. Returns the bytes of a former entry with the key, which the
+  // driver may reuse before that entry's end is noted.
   size_t Add(std::uint64_t key, size_t bytes, CUcontext context);
   size_t Remove(std::uint64_t key);
   size_t RemoveAllIn(CUcontext context);

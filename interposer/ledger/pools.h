@@ -1,10 +1,11 @@
 // What each of the program's memory pools would report if the driver served it: used and reserved
-// bytes, their peaks, and each address's pool. The memory is in ordinary ranges and slabs.
+// bytes, their peaks, and each address's pool.
 //
 // Synchronises itself; its lock is a leaf.
 //
 // A pool is served from the job's memory (kServed) while the program only needs bytes in this
-// process on the pool's own device. Otherwise the driver serves it, counted, for the reason given.
+// process on the pool's own device. Otherwise the driver serves it, for the reason given, and it is
+// counted.
 // Invariants
 //  1. used_bytes is the sum of live allocations; reserved_bytes at least that, in whole granules.
 //  2. Reserved memory shrinks as documented: at a wait, to the release threshold, and by a trim.
@@ -51,16 +52,16 @@ class Pools {
 
   void Add(CUmemoryPool pool, CUdevice device, PoolService service);
   void Destroyed(CUmemoryPool pool);
-  // Other devices may access the pool: the driver serves its future allocations.
+  // The driver serves the pool's future allocations.
   void Share(CUmemoryPool pool);
   PoolService Service(CUmemoryPool pool, CUdevice* device);
   // Whether any device has access now.
   bool SetPeer(CUmemoryPool pool, CUdevice peer, bool allowed);
-  // The live allocations that the job's memory served, from before the pool was shared.
+  // From before the pool was shared.
   std::vector<CUdeviceptr> ServedFrom(CUmemoryPool pool);
 
   void Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes);
-  // Returns the address's pool if the driver serves it and it still exists: it may keep the memory.
+  // The pool, if the driver serves it and it still exists: it may keep the memory.
   CUmemoryPool Freed(CUdeviceptr address);
   CUmemoryPool PoolOf(CUdeviceptr address);  // null: of none
 
@@ -70,8 +71,8 @@ class Pools {
   void TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes);
   // That the driver serves. Costs a load if there are none.
   std::vector<CUmemoryPool> Drivers();
-  // After a wait pools give back memory above their thresholds. `threshold(pool)` asks the driver,
-  // without the lock. Costs a load if no pool has spare memory.
+  // Pools give back memory above their thresholds. `threshold(pool)` asks the driver, without the
+  // lock. Costs a load if no pool has spare memory.
   template <class Threshold>
   void Waited(Threshold threshold) {
     if (spare_pools_.load(std::memory_order_relaxed) == 0) return;

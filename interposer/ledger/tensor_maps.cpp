@@ -55,7 +55,7 @@ void NoteTensorMap(const CUtensorMap& map, CUdeviceptr address) {
     const_cast<Entry*>(known)->address.store(address, std::memory_order_release);
     return;
   }
-  // Two threads that note equal content at once make two entries; the newer one is found first.
+  // Two threads may note equal content at once; the newer entry is found first.
   auto* const made = new Entry{digest, {address}, first};
   while (!bucket.compare_exchange_weak(first, made, std::memory_order_acq_rel)) made->next = first;
   any.store(true, std::memory_order_release);

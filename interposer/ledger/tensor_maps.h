@@ -1,16 +1,14 @@
 // The memory that a tensor map names: the driver encodes an address into 128 undocumented bytes.
 //
-// Any thread, no lock. Owns its entries and never frees them: 32 bytes for each different map that
-// the program has encoded.
+// Any thread, no lock. Owns its entries and never frees them: 32 bytes for each different map.
 //
-// A map is recognised by its content, because programs copy the bytes freely into structs,
-// parameters and device memory. It lies at multiples of 64 bytes, as the driver and the hardware
-// demand. Maps that a kernel changes (tensormap.replace in PTX) are not seen. Their addresses are
-// found like other pointers in device memory: by a full scan, or by parking.
+// A map is recognised by its content, because programs copy the bytes freely. It lies at multiples
+// of 64 bytes, as the driver and the hardware demand. Maps that a kernel changes (tensormap.replace
+// in PTX) are not seen: a full scan, or parking, finds their addresses like other pointers.
 //
 // Note [Maps by fingerprint]
-// Only 128 bits of the content are kept. Two random maps collide with a chance of 2^-128. A map
-// taken for another only keeps the wrong memory resident.
+// Two random maps collide with a chance of 2^-128. A map taken for another only keeps the wrong
+// memory resident.
 // Invariants
 //  1. A call finds all maps that were noted before it began.
 //  2. The newest address of a content counts.
@@ -31,7 +29,7 @@ void NoteTensorMap(const CUtensorMap& map, CUdeviceptr address);
 // False until the first map is noted: most programs have none.
 bool AnyTensorMaps();
 
-// The address that the 128 bytes name, or 0 if they are no known map.
+// 0 if the 128 bytes are no known map.
 CUdeviceptr TensorMapAddress(const void* bytes);
 
 // From offset `first` on, every 64 bytes.

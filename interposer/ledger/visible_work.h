@@ -1,5 +1,5 @@
-// Whether work is visible: the host, another process or another device may see its effect without a
-// call that Spillway sees. An observer who waited for such work may read it at once.
+// Whether the host, another process or another device may see work's effect without a call that
+// Spillway sees. An observer who waited for such work may read it at once.
 //
 // HostRegions knows the memory that the host accesses in place.
 //
@@ -15,8 +15,8 @@ class VisibleWork {
  public:
   static void MakeAllWorkVisible() { Note(&shows_everything_); }
   static bool shows_everything() { return shows_everything_.load(std::memory_order_relaxed); }
-  // The program acts when a stream gets there (host function), or lets a stream continue (awaited
-  // word). It may then read results, or change the input of a copy that was enqueued before.
+  // In a host function, or when an awaited word lets a stream continue, the program may read
+  // results, or change the input of an enqueued copy.
   static void NoteProgramActsInStreams() { Note(&program_acts_); }
   static bool ProgramActsInStreams() { return program_acts_.load(std::memory_order_relaxed); }
   // Kernels may read and write arrays by handles, which no scan finds.
@@ -28,7 +28,8 @@ class VisibleWork {
   static unsigned changes() { return changes_.load(std::memory_order_acquire); }
 
  private:
-  // Whoever sees the fact also sees a change, and whoever acted on the former change sees another.
+  // A thread that sees the fact also sees a change; one that acted on the former change sees
+  // another.
   static void Note(std::atomic<bool>* fact) {
     if (fact->load(std::memory_order_relaxed)) return;
     changes_.fetch_add(1);

@@ -1,14 +1,14 @@
 // Scans bytes for words that may be addresses of ours.
 //
-// A kernel loads a pointer in memory as one aligned word of eight bytes. So only aligned words are
-// checked. An integer that looks like an address only keeps memory resident needlessly.
+// A kernel loads a pointer as one aligned word of eight bytes, so only those are checked. An
+// integer that looks like an address only keeps memory resident needlessly.
 //
 // Note [How much of a payload is scanned]
 // Payloads up to kWholeBytes are scanned in full. Pointer tables, parameter blocks and node pools
 // are mostly this small, and the scan (about 10 GB/s) costs less than the copy. Of larger payloads
-// the beginning, the end and one page in sixteen are scanned. Images, weights and tokens, which
-// hold no addresses, so pass at a sixteenth of the cost. If a sampled page holds an address, the
-// whole payload is scanned. The full scan (execute/memory_scan.h) finds rare pointers.
+// the beginning, the end and one page in sixteen are scanned: images, weights and tokens hold no
+// addresses. If a sampled page holds one, the whole payload is scanned. The full scan
+// (execute/memory_scan.h) finds rare pointers.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ class WordBounds {
   CUdeviceptr span_ = 0;
 };
 
-// Calls found({at, word}) for each word within bounds in the `bytes` at `data`. They lie, or will
-// lie, at device address `at`; only multiples of eight there are checked.
+// Calls found({at, word}) for each word within bounds. The `bytes` at `data` lie, or will lie, at
+// device address `at`; only multiples of eight there are checked.
 template <class Found>
 void ScanWords(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds bounds,
                Found found) {
@@ -57,7 +57,7 @@ void ScanWords(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds b
     std::memcpy(&word, first + offset, sizeof word);
     if (bounds.Contain(word)) found(HeldWord{at + offset, word});
   }
-  // Tensor maps hide their address. A map counts as a pointer in its first eight bytes.
+  // A map counts as a pointer in its first eight bytes.
   ForEachTensorMap(data, bytes, -at % kTensorMapAlignment,
                    [&](std::size_t offset, CUdeviceptr address) {
                      if (bounds.Contain(address)) found(HeldWord{at + offset, address});

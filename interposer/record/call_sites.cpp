@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kAlwaysSampledBytes = size_t{64} << 20;
 constexpr int kMostFrames = 32;
-constexpr int kKeyFrames = 6;  // calls that agree in this many frames have one site
+constexpr int kKeyFrames = 6;  // calls with so many frames in common have one site
 
 struct Entry {
   std::atomic<size_t> key{0};
@@ -175,7 +175,7 @@ std::optional<Summary> Read() {
                  .allocations = sampled.load(std::memory_order_relaxed)};
 }
 
-// `sites` is not on the stack, which may be a signal handler's. One thread writes the report.
+// `sites` is not on the stack, which may be a signal handler's.
 size_t Top(Site* out, size_t most) {
   static constinit Site sites[kMostSites] = {};
   size_t count = 0;

@@ -1,11 +1,11 @@
 // The libraries and functions that allocate device memory, from a sample of the allocations.
 //
-// The allocation hooks call Sample on the program's thread, after the driver's call, without a lock
-// of ours. While the launcher does not ask for it, it costs one load.
+// Sample runs on the program's thread, after the driver's call, without a lock of ours. Unless the
+// launcher asks for it, it costs one load.
 //
-// libunwind walks the stacks. It is opened at the first sample and only for us: in the process's
-// global scope its _Unwind_ functions would slow down every C++ throw. Without it only the driver's
-// caller is known, which is the CUDA runtime for most programs.
+// libunwind walks the stacks. It is opened at the first sample and only for us: globally, its
+// _Unwind_ functions would slow down every C++ throw. Without it only the driver's caller is known,
+// mostly the CUDA runtime.
 // Invariants
 //  1. Every n-th allocation is sampled, and each of 64 MiB or more.
 //  2. A site is the first function up the stack that belongs neither to us nor to CUDA. It is named

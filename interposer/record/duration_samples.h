@@ -1,4 +1,4 @@
-// How long operations take on the device: events around each operation of a few iterations.
+// How long operations take on the device, by events around them in a few iterations.
 //
 // IsOn, Before and After enclose launches and copies, on any thread, with the job's context
 // current.
@@ -37,9 +37,9 @@ class DurationSamples {
 
   enum class State : std::uint8_t { kNotYet, kRead, kLost };
   State Read(std::uint32_t number, std::int64_t* duration_ns);
-  // From one sampled operation's begin to a later one's end, both read before; 0: unknown.
+  // From the first's begin to the last's end, both read before; 0: unknown.
   std::int64_t SpanNs(std::uint32_t first, std::uint32_t last);
-  // Gives the events back; context current, sampling off for an iteration.
+  // Context current, sampling off for an iteration.
   void Release();
 
  private:

@@ -1,7 +1,7 @@
-// One thread's recorded events until they are drained: a queue with one writer and one reader.
+// One thread's recorded events: a queue with one writer and one reader.
 //
-// The ring's thread calls Put; the recorder's reader (recorder.h) calls Front and Pop. A ring is
-// made at a thread's first event, taken over by another thread after its end, and never freed.
+// The ring's thread calls Put; the recorder's reader (recorder.h) calls Front and Pop. Another
+// thread may take over an ended thread's ring; rings are never freed.
 // Invariants
 //  1. A ring serves one recorder at a time, until that recorder is destroyed.
 //  2. Tickets ascend within a ring.

@@ -1,4 +1,4 @@
-// Times of the iterations of plans on the device, with their pattern and deviations from the plan.
+// Times of plans' iterations on the device, with their pattern and deviations.
 //
 // The plan's follower calls Began at an iteration's first event, one thread at a time, with the
 // job's context current. The recorder's reader calls Next.

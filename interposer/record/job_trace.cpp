@@ -82,7 +82,7 @@ TraceMoment JobTrace::MomentOn(CUstream stream) {
   TraceMoment moment{.host_ns = HostNow()};
   if (is_released_ || !base_) return moment;
   moment.event = TakeEvent();
-  // A stream of another context cannot record the event. Our own stream gives the host's moment.
+  // Another context's stream cannot record the event. Ours gives the host's moment.
   const CUstream on = driver::KnownContexts::HasSeveral() ? stream_ : stream;
   if (moment.event && Driver().cuEventRecord(moment.event, on) != CUDA_SUCCESS) {
     GiveEvent(moment.event);
@@ -125,7 +125,7 @@ void JobTrace::Poll() {
   PollLocked();
 }
 
-// In order of arrival: if the device has not passed an event, it has mostly not passed later ones.
+// In order: if the device has not passed an event, it has mostly not passed later ones.
 void JobTrace::PollLocked() {
   if (count_ == 0 || is_released_) return;
   const RelaxedCapture relaxed(true);
@@ -137,7 +137,7 @@ void JobTrace::PollLocked() {
   if (anchor_ns_ - base_ns_ > kBaseAgeNs) RenewBase();
 }
 
-// Pending events may have begun before the new base. The driver reports such times as negative.
+// Pending events may have begun before the new base, with negative times.
 void JobTrace::RenewBase() {
   if (!next_base_) {
     next_base_ = TakeEvent();

@@ -1,11 +1,11 @@
 // Traces one job's events with the device's own times.
 //
 // Note [The trace's clock]
-// Times are the device's. CUDA events are recorded before and after operations and copies on their
-// streams. For the host's actions they are recorded on an idle stream of ours. Once passed, they
-// are read against one base event. So operations, copies and the host's actions share one time
-// axis; on the simulated device it is virtual time. Without CUDA events (several contexts, too many
-// pending events, the end of the process) the time is the host's since the last such event.
+// CUDA events are recorded before and after operations and copies on their streams, and for the
+// host's actions on an idle stream of ours. Once passed, they are read against one base event. So
+// all share one time axis; on the simulated device it is virtual time. Without CUDA events (several
+// contexts, too many pending events, the end of the process) the time is the host's since the last
+// such event.
 // Invariants
 //  1. Without a trace each call is one relaxed load.
 //  2. Nothing waits for the device. At most kMostPending entries are pending.
@@ -54,9 +54,9 @@ class JobTrace {
   void Now(const TraceEvent& event) SPILLWAY_EXCLUDES(lock_) {
     if (IsOn()) At(OwnStream(), event);
   }
-  // Called after the program has waited for the device: pending times may be known now.
+  // The program has waited for the device: pending times may be known.
   void Poll() SPILLWAY_EXCLUDES(lock_);
-  // Writes pending entries with the host's times, without calling the driver.
+  // With the host's times, without calling the driver.
   void Settle() SPILLWAY_EXCLUDES(lock_);
   void Release() SPILLWAY_EXCLUDES(lock_);
 

@@ -3,8 +3,7 @@
 // Note [Shapes]
 // A hook mixes its call's properties: of a launch the function's name, grid, block and shared
 // bytes, of a copy or set its kind and bytes. CallRecorder adds the stream (numbered by first use)
-// and the sizes of the named ranges in order. Addresses and handles are left out, because they
-// differ from run to run.
+// and the sizes of the named ranges in order. Addresses and handles differ from run to run.
 //
 // Pure; any thread; a few nanoseconds.
 #pragma once
@@ -35,7 +34,7 @@ struct LaunchDimensions {
   unsigned int shared_bytes;
 };
 
-// The products are independent of each other: every recorded launch computes this.
+// The products are independent: every recorded launch computes this.
 constexpr Shape ShapeOfLaunch(Shape function, const LaunchDimensions& d) {
   const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | low; };
   return MixShape(function, both(d.grid_y, d.grid_x) * 0x9e3779b97f4a7c15u +
@@ -44,7 +43,7 @@ constexpr Shape ShapeOfLaunch(Shape function, const LaunchDimensions& d) {
                                 d.shared_bytes * 0xd6e8feb86659fd93u);
 }
 
-// A call's shape, mixed only when it is needed: most calls are neither recorded nor planned.
+// Mixed only when needed: most calls are neither recorded nor planned.
 struct CallShape {
   constexpr CallShape(Shape so_far = 0) : mixed(so_far) {}
   constexpr Shape Mixed() const { return launched ? ShapeOfLaunch(kernel, *launched) : mixed; }

@@ -30,8 +30,8 @@ struct Recent {
 constexpr std::size_t kRecent = 4;
 constinit thread_local Recent recent[kRecent] __attribute__((tls_model("initial-exec"))) = {};
 
-// At the thread's end leaves its rings to other threads. If a later destructor of the thread
-// records events, they go to a new ring, which stays the thread's.
+// Leaves the thread's rings to other threads. If a later destructor records events, they go to a
+// new ring, which stays the thread's.
 struct Ending {
   bool armed = false;
   ~Ending() {
@@ -88,7 +88,7 @@ Recorder::Recorder(LearnChoice choice)
              : choice == LearnChoice::kAlways ? Waits::kForAllocation
                                               : Waits::kForPressure) {}
 
-// No thread writes any more: the events left in the rings are discarded.
+// No thread writes any more: the rings' events are discarded.
 Recorder::~Recorder() {
   FindRing([this](EventRing* ring) {
     if (ring->recorder.load(std::memory_order_relaxed) != serial_) return false;

@@ -1,7 +1,7 @@
 // The event stream of a job on one device: allocations, operations and frees, in order.
 //
-// One reader at a time drains it: the planner thread, or with LearnChoice::kWait a calling thread
-// under the PlannerThread's lock.
+// One reader at a time: the planner thread, or with LearnChoice::kWait a calling thread under the
+// PlannerThread's lock.
 //
 // CallRecorder and JobCalls call it as follows, if IsRecording or IsSampling:
 //     Awaits, Begin        at each allocation, state lock held
@@ -75,7 +75,7 @@ class Recorder {
     if (listener_.load(std::memory_order_relaxed)) NotifyListener();
   }
 
-  // Device events around operations, in sampled iterations only. The job's context is current.
+  // In sampled iterations only. The job's context is current.
   bool IsSampling() const { return samples_.IsOn(); }
   void BeforeLaunch(CUstream stream, Sample* sample) { samples_.Before(stream, sample); }
   void AfterLaunch(CUstream stream, const Sample& sample) { samples_.After(stream, sample); }
@@ -91,7 +91,7 @@ class Recorder {
     std::uint32_t thread = 0;                // the ring's number
   };
   bool Next(Drained* out);
-  // Whether recording began (again) before Next's next event. `live`: the ranges at that moment.
+  // Whether recording began (again) before Next's next event. `live`: the ranges then.
   bool TakeRecordingStart(std::vector<LiveAllocation>* live) SPILLWAY_EXCLUDES(begun_lock_);
   void End() { recording_.store(false, std::memory_order_relaxed); }
   void StopNotifying() { listener_.store(nullptr, std::memory_order_relaxed); }

@@ -1,7 +1,7 @@
 // This process's trace (`spillway run --trace FILE`): a queue, and a thread that empties it.
 //
-// Any thread calls TraceIsOn and PutTrace. The trace thread blocks all signals, calls neither
-// driver nor program, and ends at exit. A forked child has none.
+// Any thread calls TraceIsOn and PutTrace. The trace thread blocks all signals, and calls neither
+// driver nor program. A forked child has none.
 // Invariants
 //  1. Without a trace TraceIsOn is one relaxed load of false, and nothing else happens.
 //  2. PutTrace does not wait: entries without room are counted, and the file says so.

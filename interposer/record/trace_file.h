@@ -1,6 +1,6 @@
 // The trace file in Chrome's trace event format, one object per line (ui.perfetto.dev opens it).
 //
-// Owns the file. docs/trace_format.md states the events.
+// Owns the file. Events: docs/trace_format.md.
 // Invariants
 //  1. At every moment the kernel has only whole events of the file. Until Finish only the closing
 //     bracket is missing, which readers of this format tolerate.

@@ -52,7 +52,7 @@ const char* KnownTraceName(Shape number) {
   return nullptr;
 }
 
-// Another thread may keep the same name at the same moment. Then this copy is not needed.
+// Another thread may keep the same name first. Then this copy is not needed.
 const char* KeepTraceName(Shape number, const char* name) {
   const char* const copy = ReadableCopy(name);
   for (std::size_t probe = 0; copy && number && probe < kProbes; ++probe) {

@@ -1,7 +1,7 @@
 // A bounded queue for trace entries, from the program's threads to the trace thread.
 //
 // D. Vyukov's bounded queue: each place's turn number tells whether it waits for a writer or a
-// reader, and in which round.
+// reader.
 // Invariants
 //  1. Without room Put is refused and counted. Operations leave the last quarter to rarer entries.
 // Never: waits, locks, allocates.

@@ -28,7 +28,7 @@ namespace bench {
 // A driver that does nothing, so that a measured time is Spillway's.
 inline std::string NullDriver() { return spillway::test::BuildPath("tests-bin/libnull_driver.so"); }
 
-// Restarts the program once; the second time the library is already loaded.
+// The second time the library is already loaded.
 inline void StartUnderThePreload(char** arguments, const std::string& driver) {
   if (std::getenv("LD_PRELOAD") != nullptr) return;
   setenv("LD_PRELOAD", spillway::test::PreloadLibrary().c_str(), 1);
@@ -50,7 +50,7 @@ inline double Quantile(std::vector<double>* values, double share) {
   return *position;
 }
 
-// The functions of a driver, looked up by name as applications do, with a current context.
+// Looked up by name as applications do, with a current context.
 class OpenDriver {
  public:
   explicit OpenDriver(const char* library = "libcuda.so.1") : handle_(dlopen(library, RTLD_NOW)) {

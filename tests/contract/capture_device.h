@@ -1,8 +1,5 @@
-// Shared by the cases about capture and graphs: captures graphs, instantiates them, and launches
-// them to completion.
-//
-// Called by cases, on their thread. Any failure that is not the subject of the case abandons the
-// case.
+// Shared by the cases about capture and graphs. Called by cases, on their thread. Any failure that
+// is not the subject of the case abandons the case.
 #pragma once
 
 #include "tests/contract/device.h"

@@ -1,4 +1,4 @@
-// CUDA arrays and mipmapped arrays: their properties, and every copy from or to them.
+// CUDA arrays and mipmapped arrays: properties and copies.
 #include <numeric>
 
 #include "tests/contract/device.h"

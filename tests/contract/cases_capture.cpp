@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kWords = 1 << 18;
 
-// Runs `call` in a fresh capture of this mode; returns the result of ending the capture.
+// Returns the result of ending the capture.
 template <typename Call>
 CUresult EndAfter(CUstreamCaptureMode mode, Call call) {
   const CUstream stream = MakeStream();

@@ -1,8 +1,8 @@
 // Calls that wait for work in flight: docs/implicit_synchronisation.md as cases.
 //
-// Work spins for a while on a non-blocking stream and then sets a word of pinned memory. After the
-// call, the word shows whether the call waited. Where the documents leave that open, the case
-// records the driver's behaviour. The simulated driver behaves like the table, also under Spillway.
+// Work spins for a while on a non-blocking stream and then sets a word of pinned memory, which
+// shows whether the call waited. Where the documents leave that open, the case records the driver's
+// behaviour. The simulated driver behaves like the table, also under Spillway.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kSpinMs = 50;
 
-// Pinned memory, a stream whose work will set its first word to 1, and buffers.
+// The stream's work will set the first pinned word to 1.
 struct InFlight {
   std::uint32_t* words = nullptr;
   CUstream stream = nullptr;

@@ -1,5 +1,4 @@
-// Launches with parameters that were stored in the kernel before, and one launch on several
-// devices.
+// Launches with stored parameters, and one launch on several devices.
 #define CUDA_ENABLE_DEPRECATED
 #include "tests/contract/device.h"
 

@@ -1,5 +1,4 @@
-// Several devices, each with memory and contexts of its own, and their access to each other's
-// memory.
+// Several devices with memory and contexts of their own, and their access to each other's memory.
 #include "tests/contract/vmm_device.h"
 
 namespace spillway::contract {

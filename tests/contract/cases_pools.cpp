@@ -1,5 +1,4 @@
-// Memory pools that the program creates: their statistics, their destruction, and pointer
-// attributes.
+// Memory pools that the program creates: statistics, destruction, pointer attributes.
 #include "tests/contract/device.h"
 
 namespace spillway::contract {

@@ -143,8 +143,7 @@ CONTRACT(ProcAddress, SuffixedNameIsObserved,
   OBSERVE("unknown_flags_result", Ask("cuInit", 12000, 8).result);
 }
 
-// Pointer routing (docs/architecture.md) relies on this: every answer is the address of an exported
-// symbol.
+// Pointer routing (docs/architecture.md) relies on this.
 CONTRACT(ProcAddress, AnswersAreExportedSymbols,
          "docs/architecture.md; fixtures/cudart13_requests.txt") {
   const std::string file = test::Fixture("cudart13_requests.txt");

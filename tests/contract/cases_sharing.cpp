@@ -1,5 +1,4 @@
-// Memory and events shared between processes: legacy IPC handles, and virtual memory by file
-// descriptor.
+// Memory and events shared between processes: legacy IPC handles, and files of virtual memory.
 #include <unistd.h>
 
 #include "tests/contract/two_processes.h"

@@ -1,5 +1,4 @@
-// What only the simulated device can report: its virtual clock and its statistics. Skipped on a
-// real driver.
+// The simulated device's virtual clock and statistics. Skipped on a real driver.
 #include <dlfcn.h>
 
 #include "tests/contract/vmm_device.h"

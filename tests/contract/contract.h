@@ -25,7 +25,6 @@
 
 namespace spillway::contract {
 
-// Whether a case may run beside others. Cases that compare free memory or times may not.
 enum class Company { kAny, kAlone };
 
 struct Case {
@@ -45,7 +44,7 @@ class Registration {
 
 std::vector<Case>& AllCases();
 
-// Thrown to leave a case early; the cause is already reported.
+// The cause is already reported.
 struct Abandoned {};
 
 void ReportFailure(const char* file, int line, const std::string& text);
@@ -64,7 +63,7 @@ std::string Show(const T& value) {
   return text.str();
 }
 
-// Returns whether the two compare equal; otherwise also reports both.
+// If the two differ, also reports both.
 template <typename A, typename B>
 bool CheckEqual(const char* file, int line, const char* expression, const A& actual,
                 const B& expected) {

@@ -1,5 +1,4 @@
-// The kernels of contract_kernels.cu for the simulated GPU, with a cost for `spin` that lasts about
-// as long as on a GPU.
+// The kernels of contract_kernels.cu for the simulated GPU; `spin` lasts about as long as on a GPU.
 #include <cstdint>
 #include <cstring>
 #include <iterator>

@@ -1,11 +1,11 @@
-// Runs the linked cases, then prints one summary line. Exits with 0 if exactly the cases that are
-// known to fail have failed.
+// Runs the linked cases, then prints one summary line. Exits with 0 if exactly the known cases have
+// failed.
 //
 //   contract_suite [--list] [--filter=TEXT] [--exclude=TEXT] [--last=TEXT] [--jobs=N]
 //                  [--limit-seconds=N] [--json=FILE] [--verbose] [--known=NAME]...
 //
 // TEXT is part of a case's name; the cases of --last run after all others. NAME is a whole name: a
-// case that is known to fail under a preload library that differs from the driver.
+// case that fails under a preload library that differs from the driver.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // What most cases need first: a current context, the kernels, buffers and copies.
 //
-// Called by: cases, on their thread. Every function abandons the case when the driver refuses a
-// call that is not the subject of the case. A case frees nothing: its process ends with it.
+// Called by: cases, on their thread. A refused call that is not the case's subject abandons the
+// case. A case frees nothing: its process ends with it.
 #pragma once
 
 #include <cuda.h>
@@ -32,7 +32,7 @@ const std::vector<char>& KernelImage();
 CUmodule LoadModule();
 CUfunction Kernel(const char* name);
 
-// Launches `blocks` x `threads` of a kernel; its parameters must have exactly the types of
+// Launches `blocks` x `threads`; the kernel's parameters must have exactly the types of
 // `arguments`.
 CUresult LaunchRaw(CUfunction kernel, unsigned blocks, unsigned threads, CUstream stream,
                    void** arguments);
@@ -52,7 +52,6 @@ std::vector<std::uint32_t> ReadWords(CUdeviceptr source, std::size_t count);
 std::uint32_t ReadWord(CUdeviceptr source);
 void WriteWords(CUdeviceptr target, const std::vector<std::uint32_t>& words);
 
-// True when all `count` words at `source` are `value`.
 bool AllWordsAre(CUdeviceptr source, std::size_t count, std::uint32_t value);
 
 }  // namespace spillway::contract

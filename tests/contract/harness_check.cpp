@@ -1,5 +1,4 @@
-// Cases that must not pass. The summary line shows whether the harness detects each of them
-// (CMakeLists.txt).
+// Cases that must not pass: the summary line shows whether each is detected (CMakeLists.txt).
 #include <signal.h>
 #include <unistd.h>
 

@@ -84,8 +84,7 @@ void JudgeExit(int status, Outcome& outcome) {
   }
 }
 
-// A child past its limit may be stuck in the kernel driver: it is killed and, if need be,
-// abandoned.
+// A child past its limit may be stuck in the kernel driver, and then is abandoned.
 void Kill(const Running& running) {
   kill(-running.child, SIGKILL);
   kill(running.child, SIGKILL);

@@ -1,9 +1,7 @@
-// Two processes for one case: a partner, forked before any CUDA call, and a connection between
-// them.
+// Two processes for one case: a partner, forked before any CUDA call, and a connection.
 //
-// Called by: cases, as their first step. The partner reports nothing: it sends its findings, and
-// the case judges. Ownership: the partner ends with `body`; the destructor of `Partner` waits for
-// that.
+// Called by: cases, as their first step. The partner sends its findings, and the case judges.
+// Ownership: the partner ends with `body`; the destructor of `Partner` waits for that.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +12,7 @@
 
 namespace spillway::contract {
 
-// One end of a connected pair of sockets. Every function abandons the case when the other end is
-// closed.
+// Every function abandons the case when the other end is closed.
 class Line {
  public:
   explicit Line(int socket) : socket_(socket) {}

@@ -11,8 +11,7 @@
 namespace spillway::test {
 namespace {
 
-// Temporary files, not pipes: a program that fills one pipe while the parent waits for the other
-// would hang.
+// With pipes, a program that fills one while the parent waits for the other would hang.
 struct Capture {
   FILE* const file = std::tmpfile();
   ~Capture() { std::fclose(file); }

@@ -19,10 +19,10 @@ struct Ended {
   bool operator==(const Ended&) const = default;
 };
 
-// Runs `command` (its first word is a path or is found in PATH) to its end.
+// Its first word is a path or is found in PATH.
 Ended RunProgram(const std::vector<std::string>& command, const Environment& environment);
 
-// Reads a whole file; an absent file counts as empty.
+// An absent file counts as empty.
 std::string FileText(const std::string& path);
 
 }  // namespace spillway::test

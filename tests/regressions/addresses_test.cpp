@@ -1,8 +1,7 @@
 // Kernels followed addresses that no copy had put into memory, and found evicted memory unmapped.
 //
-// The differential fuzzer found it on a busy machine. A kernel had filled a table with addresses,
-// but the table was already freed when a full scan proved the job. The same kernel filled the next
-// table, and no scan looked at it.
+// The differential fuzzer found it on a busy machine. A full scan proved the job after a kernel's
+// table of addresses was freed. The same kernel filled the next table, and no scan looked at it.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -47,7 +46,7 @@ class AddressesTest : public JobTest {
     EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
     EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
-  // Evicts everything else; after some rounds the job has had a full scan.
+  // After some rounds the job has had a full scan.
   void UseOthers(int rounds) const {
     for (int round = 0; round < rounds; ++round) {
       for (CUdeviceptr other : others_) Run(increment_, other);
@@ -58,8 +57,7 @@ class AddressesTest : public JobTest {
     void* parameters[] = {&first, &second};
     EXPECT_EQ(Launch(kernel, nullptr, parameters), CUDA_SUCCESS);
   }
-  // A kernel fills a table that leads to a buffer. The buffer is evicted when another kernel
-  // follows the address.
+  // A kernel fills a table that leads to a buffer, and another one follows the address.
   void FollowATable() const {
     const CUdeviceptr buffer = Filled(kBytes, 5), table = Allocated(sizeof buffer);
     Run(write_, table, buffer);
@@ -129,7 +127,6 @@ TEST_F(AddressesTest, GraphThatFillsATableIsScanned) {
 // there later, they were unknown addresses. A harmless job then parked for good, and kernels that
 // followed the words met unmapped memory.
 TEST_F(AddressesTest, CopiedAddressOfLaterAllocatedMemoryIsFollowed) {
-  // Given a proven job whose kernels are all known
   Start();
   CUdeviceptr buffer = Filled(kBytes, 5);
   const CUdeviceptr table = Allocated(sizeof buffer);
@@ -137,7 +134,6 @@ TEST_F(AddressesTest, CopiedAddressOfLaterAllocatedMemoryIsFollowed) {
   Run(follow_, table);
   UseOthers(20);
 
-  // When an address is copied while no allocation lives there, and then one does and is evicted
   ASSERT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
   ASSERT_EQ(cuMemsetD8(table, 0, sizeof table), CUDA_SUCCESS);
   ASSERT_EQ(cuMemcpyHtoD(table, &buffer, sizeof buffer), CUDA_SUCCESS);
@@ -145,17 +141,14 @@ TEST_F(AddressesTest, CopiedAddressOfLaterAllocatedMemoryIsFollowed) {
   ASSERT_EQ(again, buffer) << "the test needs the same place";
   UseOthers(3);
 
-  // Then a kernel that follows it finds the memory
   Run(follow_, table);
   EXPECT_TRUE(IsAll(again, 4, 6));
 }
 
-// Half a second without any completion counted as a proof, and memory was moved. Pending work may
-// have reached that memory by addresses: behind a stream's wait for the program, behind a long
-// kernel, on a busy machine.
+// Half a second without any completion counted as a proof. Pending work may have reached the memory
+// by addresses: behind a wait for the program, behind a long kernel, on a busy machine.
 class PendingStreamWaitTest : public AddressesTest {
  protected:
-  // The budget is used up, and a stream waits for the program.
   void SetUp() override {
     AddressesTest::SetUp();
     JobTest::Start();

@@ -1,6 +1,5 @@
 // One call names more memory than the budget holds: an optimiser's step over all parameters. From
-// then on the job parked for good, and each movement waited for an idle device. At half of its
-// memory the job was 35 to 40 times slower.
+// then on the job parked for good: at half of its memory it was 35 to 40 times slower.
 #include <unistd.h>
 
 #include <array>
@@ -133,8 +132,7 @@ class ArenaStepTest : public JobTest {
   unsigned long long ReportedNumber(const std::string& field) {
     return std::strtoull(Reported(field).c_str(), nullptr, 10);
   }
-  // A field of the report, as text, once the report knows all launches: it is written only now and
-  // then.
+  // The report knows all launches then: it is written only now and then.
   std::string Reported(const std::string& field) {
     while (FieldOf(Report(), "launches") != std::to_string(launches_)) {
       if (cuCtxSynchronize() != CUDA_SUCCESS) return "";
@@ -190,7 +188,7 @@ TEST_F(ArenaStepTest, LearningDoesNotSlowTheStep) {
   ExpectRightBytes();
 }
 
-// A single step, at the beginning: afterwards the job is as fast as one without it.
+// The step is at the beginning.
 TEST_F(ArenaStepTest, SingleLargeStepHasNoLastingEffect) {
   Begin();
   StepOverAll();
@@ -223,8 +221,7 @@ TEST_F(ArenaStepTest, ParkedMemoryInUseStaysMappedUntilItsCallIsComplete) {
   ExpectRightBytes();
 }
 
-// Another stream, ordered after the step, uses each part in turn. Then the program frees half of
-// them.
+// Another stream uses each part in turn. Then the program frees half of them.
 TEST_F(ArenaStepTest, OtherStreamsAndFreesSeeTheRightBytes) {
   Begin();
   CUstream other;

@@ -1,6 +1,6 @@
-// Some programs pass a kernel an address beside the memory that it uses: the end of an array, or
-// the element before the first. Others pass an address in an unusual form: in a packed struct, or
-// in two halves. Under a budget they ended with an illegal address.
+// Programs that passed kernels an address beside the memory that they use (the end of an array, the
+// element before the first), or one in a packed struct or in two halves, ended with an illegal
+// address.
 //
 // Without parking: evicted memory that a launch does not name has no mapping.
 #include "tests/regressions/job.h"
@@ -80,8 +80,7 @@ class AdjacentAddressesTest : public JobTest {
               CUDA_SUCCESS);
     LaunchAtTable(table, place, from);
   }
-  // The table's word at `place` leads to the buffer, and the kernel is given the address of the
-  // word at `from`.
+  // The kernel is given the address of the word at `from`.
   void LaunchAtTable(CUdeviceptr* table, std::int64_t place, std::int64_t from) {
     table[place] = buffer_;
     CUdeviceptr* given = table + from;
@@ -123,7 +122,7 @@ TEST_F(AdjacentAddressesTest, TableHoldsTheEndOfABuffer) {
   EXPECT_EQ(WordAt(kBytes / 4 - 1), 9u);
 }
 
-// The table lies in memory that the host writes, and the kernel is given a place beside it.
+// The host writes the table's memory.
 TEST_F(AdjacentAddressesTest, PinnedTableIsGivenByItsEnd) {
   LaunchAtPinned(511, 512);
   EXPECT_EQ(WordAt(0), 9u);
@@ -150,7 +149,7 @@ TEST_F(AdjacentAddressesTest, AddressBehindOneByteOfAPackedStruct) {
   EXPECT_EQ(WordAt(0), 9u);
 }
 
-// The buffer of all parameters has a size that says nothing of the struct in it.
+// The buffer's size says nothing of the struct in it.
 TEST_F(AdjacentAddressesTest, AddressBehindOneByteOfAPackedStructInABufferOfParameters) {
   struct {
     Packed packed;

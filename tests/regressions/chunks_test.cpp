@@ -16,8 +16,8 @@ Calls CallsSoFar() {
           Statistics("vmm_set_accesses"), Statistics("vmm_unmaps")};
 }
 
-// A forward pass keeps its outputs, beside a workspace. A backward pass makes a gradient for each
-// and frees both. In MiB: few sizes are multiples of others.
+// A forward pass keeps its outputs, beside a workspace; a backward pass makes a gradient for each
+// and frees both. In MiB.
 constexpr size_t kMade[] = {26, 50, 12, 14, 6, 98, 50, 22, 10, 38, 18, 34};
 constexpr size_t kWorkspace = 30;
 constexpr int kCounted = 3;  // iterations
@@ -77,8 +77,7 @@ TEST_F(ChunksTest, TightBudgetIsNotCutAnewInEachIteration) {
   EXPECT_LE(Statistics("device_bytes_peak"), kPeak * kMiB + 2 * kMiB);
 }
 
-// Buffers that fit keep their mappings: the next iteration reuses ranges of equal sizes as they
-// are.
+// The next iteration reuses ranges of equal sizes as they are.
 TEST_F(ChunksTest, BudgetForAllSizesNeedsNoMappingCalls) {
   SetSize("SPILLWAY_BUDGET", 2 * kPeak * kMiB);
   Start();
@@ -103,8 +102,7 @@ TEST_F(ChunksTest, RangesThatMoveAreMappedWithFewChunks) {
   EXPECT_GT(Statistics("d2h_bytes"), 0u);
 }
 
-// Every try to take memory retired all idle freed memory, and then waited for more. The next
-// allocation of that size had to be mapped anew.
+// Every try to take memory retired all idle freed memory, and then waited for more.
 TEST_F(ChunksTest, FreedMemoryThatWouldNotBeEnoughKeepsItsMapping) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
@@ -119,7 +117,7 @@ TEST_F(ChunksTest, FreedMemoryThatWouldNotBeEnoughKeepsItsMapping) {
   EXPECT_EQ(Allocated(8 * kMiB), freed);
 }
 
-// In chunks of 8 MiB that took 3.5 s, as a chunk costs 0.2 ms to create.
+// In chunks of 8 MiB it took 3.5 s: a chunk costs 0.2 ms to create.
 TEST_F(ChunksTest, WholeDeviceIsAllocatedInLessThanASecond) {
   constexpr size_t kGiB = 1024 * kMiB;
   setenv("SPILLWAY_SIM_PROFILE", "h200", 1);

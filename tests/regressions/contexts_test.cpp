@@ -59,7 +59,7 @@ TEST_F(ContextsTest, DataEvictedByAnotherContextOutlivesThatContext) {
     EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
 }
 
-// Memory of another context stayed charged against the budget after the context was destroyed.
+// The memory stayed charged against the budget.
 TEST_F(ContextsTest, DestroyingAnotherContextReleasesItsCharge) {
   Start();
   Filled(4 * kMiB, 1);
@@ -92,7 +92,7 @@ TEST_F(ContextsTest, ThreadWithoutContextGetsTheDriversAnswers) {
   }).join();
 }
 
-// A thread without a context gets that error, whether or not the memory of its call is evicted.
+// The thread gets that error whether or not its call's memory is evicted.
 TEST_F(ContextsTest, CopyWithoutContextIsNotOutOfMemory) {
   Start();
   const auto buffers = FilledBuffers(12, 8 * kMiB);
@@ -117,8 +117,7 @@ TEST_F(ContextsTest, HopelessRequestInAnotherContextEvictsNothing) {
   EXPECT_EQ(Statistics("d2h_bytes"), 0u);
 }
 
-// The driver allocates in whole granules, but bytes were charged: sixty allocations exceeded the
-// budget by half a granule each.
+// Bytes were charged: sixty allocations exceeded the budget by half a granule each.
 TEST_F(ContextsTest, AllocationsInAnotherContextAreChargedInGranules) {
   Start();
   Filled(2 * kMiB, 1);
@@ -150,7 +149,7 @@ TEST_F(ContextsTest, WaitForTheContextCompletesNoOtherContextsWork) {
   EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
-// A free that the driver refused still reduced the charge, and the budget was given out twice.
+// A refused free reduced the charge, and the budget was given out twice.
 TEST_F(ContextsTest, RefusedFreeInAnotherContextStaysCharged) {
   Start();
   Filled(2 * kMiB, 1);

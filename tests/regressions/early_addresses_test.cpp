@@ -1,6 +1,6 @@
-// Some programs show kernels an address of pinned memory before their first cuMemAlloc. That was
-// not recorded, so a later kernel's writes there went unnoticed. cudaFree did not wait for them,
-// and the program read stale bytes, even without a budget.
+// An address of pinned memory that kernels received before the first cuMemAlloc was not recorded.
+// cudaFree did not wait for a later kernel's writes there, and the program read stale bytes, even
+// without a budget.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {

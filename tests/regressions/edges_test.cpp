@@ -18,8 +18,7 @@ namespace {
 
 using EdgesTest = JobTest;
 
-// Copying or setting zero bytes at the end of a buffer is no error without Spillway. Here the end
-// belonged to no allocation.
+// Here the end belonged to no allocation.
 TEST_F(EdgesTest, ZeroBytesAtTheEndOfABufferAreNoError) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 1), other = Filled(8 * kMiB, 2);
@@ -32,8 +31,8 @@ TEST_F(EdgesTest, ZeroBytesAtTheEndOfABufferAreNoError) {
   EXPECT_EQ(cuMemcpyDtoD(other + 8 * kMiB, buffer, 0), CUDA_SUCCESS);
 }
 
-// A copy descriptor's memory types decide which of its addresses count. A leftover address of freed
-// memory counted as a use of freed memory.
+// The descriptor's memory types decide which of its addresses count. A leftover address counted as
+// a use of freed memory.
 TEST_F(EdgesTest, UnusedAddressOfACopyDescriptorMayBeStale) {
   Start();
   const CUdeviceptr stale = Filled(8 * kMiB, 1), target = Filled(8 * kMiB, 2);
@@ -106,8 +105,7 @@ void StorePacked(const simulator::LaunchShape&, void* const* arguments) {
 constexpr simulator::KernelParameter kPackedParameter[] = {{0, sizeof(Packed)}};
 SPILLWAY_ONE_KERNEL(kPackedImage, "store_packed", StorePacked, nullptr, 1, kPackedParameter);
 
-// A pointer in a packed struct may be aligned to four bytes only, between the words that were
-// scanned.
+// A pointer there may be aligned to four bytes only, between the scanned words.
 TEST_F(EdgesTest, PointersInPackedStructsAreFound) {
   Start();
   const CUfunction store = Kernel(&kPackedImage, "store_packed");
@@ -169,8 +167,8 @@ TEST_F(EdgesTest, PerThreadStreamAwaitedByEventsKeepsMemoryLevel) {
   EXPECT_LT(ResidentBytes() - before, 4 * kMiB);
 }
 
-// For freed memory, the driver's pointer attributes say "unknown" without an error
-// (cudaPointerGetAttributes: unregistered). The query was refused instead.
+// The driver says "unknown" without an error (cudaPointerGetAttributes: unregistered). The query
+// was refused.
 TEST_F(EdgesTest, AttributesOfFreedMemoryAreUnknown) {
   Start();
   const CUdeviceptr freed = Filled(8 * kMiB, 1);
@@ -247,8 +245,7 @@ TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsFreedMemory) {
 std::string TemporaryPath(const char* name) {
   return testing::TempDir() + "spillway_" + std::to_string(getpid()) + "_" + name;
 }
-// Runs one of the tests below in a process of its own (report_child.cpp, beside this program);
-// returns its exit status.
+// In a process of its own (report_child.cpp); returns its exit status.
 int RunChild(const char* task, const std::string& environment) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
@@ -263,7 +260,7 @@ std::string Text(const std::string& path) {
   return text.str();
 }
 
-// After a device reset, the report and the stored peak covered only the second life.
+// The report and the stored peak covered only the second life.
 TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
   const std::string report = TemporaryPath("report"), peak = TemporaryPath("peak");
   ASSERT_EQ(RunChild("reset", "SPILLWAY_REPORT=" + report + " SPILLWAY_PEAK_FILE=" + peak), 0);
@@ -283,7 +280,7 @@ TEST_F(EdgesTest, MemoryFreedBeforeItsTextureIsCountedOnce) {
   unlink(report.c_str());
 }
 
-// A report sent to a device or pipe (/dev/null, /dev/stderr) replaced it by a file.
+// A device or pipe (/dev/null, /dev/stderr) was replaced by a file.
 TEST_F(EdgesTest, ReportDoesNotReplaceAPipe) {
   const std::string pipe = TemporaryPath("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

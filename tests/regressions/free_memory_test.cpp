@@ -1,5 +1,5 @@
-// Programs ask for the free memory before they allocate. It read 0 once the budget was used up,
-// while further allocations were still granted (docs/decisions/0010-what-free-memory-means.md).
+// The free memory read 0 once the budget was used up, while further allocations were still granted
+// (docs/decisions/0010-what-free-memory-means.md).
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -67,8 +67,7 @@ TEST_F(FreeMemoryTest, IsZeroExactlyWhereNothingMoreIsGranted) {
   }
 }
 
-// A program's first allocation must fit the device: frameworks take all free memory, or a share of
-// it.
+// Frameworks take all free memory, or a share of it: it must fit the device.
 TEST_F(FreeMemoryTest, InitialFreeMemoryIsTheBudget) {
   Start();
   EXPECT_EQ(Free(), 64 * kMiB);
@@ -87,7 +86,7 @@ TEST_F(FreeMemoryTest, WithoutEvictionsItIsTheRestOfTheBudget) {
 void Nothing(const simulator::LaunchShape&, void* const*) {}
 SPILLWAY_ONE_KERNEL(kNothingImage, "nothing", Nothing, nullptr, 0, nullptr);
 
-// Frameworks query the size of the device once.
+// Frameworks query it once.
 TEST_F(FreeMemoryTest, DeviceKeepsItsSizeWhenTheBudgetChanges) {
   const std::string changes = "2:" + std::to_string(32 * kMiB) + ",3:" + std::to_string(128 * kMiB);
   setenv("SPILLWAY_BUDGET_SCHEDULE", changes.c_str(), 1);

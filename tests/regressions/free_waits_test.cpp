@@ -1,7 +1,6 @@
-// cudaFree returned before earlier work was done. Programs that use it as their only wait read
-// stale bytes from buffers that a copy, a kernel or a host function had not filled yet. Without
-// Spillway, cuMemFree waits for its context. It happened even without a budget. Such a program must
-// see everything as if the free had waited.
+// cudaFree returned before earlier work was done, even without a budget. Programs that use it as
+// their only wait read stale bytes. Without Spillway, cuMemFree waits for its context; such a
+// program must see everything as if it had.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -37,7 +36,7 @@ void FollowBody(const LaunchShape&, void* const* arguments) {
   auto* const* const target = *static_cast<std::uint32_t* const* const*>(arguments[0]);
   **target = *static_cast<const std::uint32_t*>(arguments[1]);
 }
-// *target = address: a kernel stores an address in memory.
+// A kernel stores an address in memory.
 void KeepBody(const LaunchShape&, void* const* arguments) {
   auto* const target = *static_cast<CUdeviceptr* const*>(arguments[0]);
   *target = *static_cast<const CUdeviceptr*>(arguments[1]);
@@ -262,7 +261,7 @@ TEST_F(FreeWaitsTest, FreeAwaitsWorkFromBeforeTheFirstAllocation) {
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-// The second free found nothing left to await while the first one still waited.
+// The second free found nothing left to await.
 TEST_F(FreeWaitsTest, BothFreesAwaitWorkFromBeforeTheFirstAllocation) {
   static std::atomic<int> entered{0}, done{0};
   static std::atomic<bool> goes_on{false}, is_complete{false};
@@ -453,7 +452,6 @@ TEST_F(FreeWaitsTest, FreeWithoutVisibleWorkReturnsAtOnce) {
   EXPECT_EQ(WordAt(buffer_), 42u);
 }
 
-// The free waits for the copy to the host, but not for the kernels behind it.
 TEST_F(FreeWaitsTest, FreeWaitsForVisibleWorkOnly) {
   Begin();
   Store(buffer_, 42, streams_[0]);

@@ -1,6 +1,5 @@
 // Without a budget, freed memory stayed in the job's pool for good. A program of many sizes held
-// the sum of all their peaks. Other processes on the device were refused memory that they get
-// without Spillway.
+// the sum of their peaks, and other processes were refused memory.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -76,9 +75,8 @@ TEST_F(ReleasedMemoryTest, MemoryReusedByEachIterationIsKept) {
   EXPECT_EQ(Calls(), calls);
 }
 
-// Each buffer is freed while a kernel still uses it, so the next one, of another size, is created
-// beside it. That did not count as a lack. ResNet-50 released its memory and created it anew in
-// every step, and took 2.5 times as long as without Spillway.
+// Each buffer is freed in use, so the next one, of another size, is created beside it. That did not
+// count as a lack. ResNet-50 created its memory anew in every step, and took 2.5 times as long.
 TEST_F(ReleasedMemoryTest, IterationOfManySizesOnABusyDeviceStopsCreatingMemory) {
   const CUfunction slow = Kernel(&kSlowImage, "slow");
   const auto iterate = [&] {

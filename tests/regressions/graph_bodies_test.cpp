@@ -1,5 +1,4 @@
-// The bodies of a graph's conditional nodes were not read: memory that only a body uses was missing
-// while the body ran.
+// Memory that only a body of a conditional node uses was missing while the body ran.
 #include <string>
 
 #include "tests/regressions/job.h"
@@ -56,7 +55,7 @@ class GraphBodiesTest : public JobTest {
     EXPECT_EQ(cuGraphAddNode_v2(&branch_, graph, nullptr, nullptr, 0, &params), CUDA_SUCCESS);
     return params.conditional.phGraph_out[0];
   }
-  // The same by the driver's own function, so that Spillway does not see it.
+  // By the driver's own function, so that Spillway does not see it.
   CUgraph AddUnseenBranch(CUgraph graph) {
     CUgraphNodeParams params = BranchParams(graph, 1);
     void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
@@ -96,7 +95,6 @@ class GraphBodiesTest : public JobTest {
     ASSERT_EQ(cuGraphLaunch(step_, stream_), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
-  // Uses so much other memory that all earlier memory is evicted.
   static void EvictEarlierMemory() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -132,7 +130,7 @@ TEST_F(GraphBodiesTest, MemoryOfANestedBodyIsResident) {
   EXPECT_TRUE(IsAll(a_, kBytes, 15));
 }
 
-// A copy outside the body only reads A, and the body writes it.
+// A copy outside the body reads A.
 TEST_F(GraphBodiesTest, WhatABodyWritesIsKeptBesideACopyThatReadsIt) {
   AddCopy(graph_, b_, a_);
   AddKernel(AddBranch(graph_, 1), a_, 5);
@@ -141,7 +139,7 @@ TEST_F(GraphBodiesTest, WhatABodyWritesIsKeptBesideACopyThatReadsIt) {
   EXPECT_TRUE(IsAll(a_, kBytes, 15));
 }
 
-// The set of a body promises nothing: the body may not run.
+// The body may not run.
 TEST_F(GraphBodiesTest, MemoryThatASkippedBodyWouldOverwriteKeepsItsBytes) {
   const CUdeviceptr c = Filled(kBytes, 3);
   AddSet(AddBranch(graph_, 0), c, 10);
@@ -175,7 +173,6 @@ TEST_F(GraphBodiesTest, AnUpdateBringsTheBodysMemory) {
   EXPECT_TRUE(IsAll(b_, kBytes, 1));
 }
 
-// A launch of which something is unknown may use any memory.
 TEST_F(GraphBodiesTest, AllMemoryIsResidentForABodyThatIsUnknown) {
   AddKernel(AddUnseenBranch(graph_), a_, 5);
   Instantiate();
@@ -191,7 +188,7 @@ TEST_F(GraphBodiesTest, AnUnknownBodyWritesMemoryThatACopyReads) {
   EXPECT_TRUE(IsAll(a_, kBytes, 15));
 }
 
-// The handles of a destroyed graph's nodes may come back: its bodies must be forgotten.
+// The handles of its nodes may come back.
 TEST_F(GraphBodiesTest, BodiesOfADestroyedGraphAreForgotten) {
   for (int i = 0; i < 8; ++i) {
     CUgraph gone = nullptr;

@@ -1,5 +1,5 @@
-// A graph's allocation nodes were not counted while the program had made no other allocation, nor
-// the memory that a launch leaves allocated once the executable is gone.
+// Two things were not counted: a graph's allocation nodes while the program had no other
+// allocation, and what a launch leaves allocated once the executable is gone.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -15,7 +15,7 @@ class GraphMemoryTest : public JobTest {
   void TearDown() override { EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB); }
 
   enum class Ends : bool { kFreed, kLeft };
-  // An executable graph that allocates memory, and frees it or leaves it.
+  // Its memory is freed or left.
   CUresult Instantiate(size_t bytes, CUgraphExec* out, Ends ends = Ends::kFreed) {
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {};
     alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -75,7 +75,6 @@ TEST_F(GraphMemoryTest, WhatALaunchLeavesCountsUntilItIsFreed) {
   EXPECT_GT(FreeBytes(), free_bytes + 16 * kMiB);
 }
 
-// A launch that is under way needs its memory, although the executable is gone.
 TEST_F(GraphMemoryTest, ALaunchUnderWayCountsUntilItIsComplete) {
   CUgraphExec executable = nullptr;
   ASSERT_EQ(Instantiate(40 * kMiB, &executable), CUDA_SUCCESS);

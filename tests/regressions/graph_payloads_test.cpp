@@ -72,8 +72,7 @@ class GraphPayloadsTest : public JobTest {
   CUstream stream_ = nullptr;
 };
 
-// A graph's copied bytes were scanned only after the launch: the graph's kernel followed them to
-// evicted memory.
+// The copied bytes were scanned only after the launch.
 TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsAddressesThatTheGraphCopied) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
@@ -132,8 +131,7 @@ TEST_F(GraphPayloadsTest, DisabledCopyIsNotScanned) {
   EXPECT_TRUE(IsAll(buffer, 4096, 6));
 }
 
-// Host to first, first to second, and so on. The nodes are created in reverse, so only the edges
-// give the order.
+// The nodes are created in reverse, so only the edges give the order.
 TEST_F(GraphPayloadsTest, AddressesFollowChainedCopies) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
@@ -185,7 +183,7 @@ TEST_F(GraphPayloadsTest, AddressesOfACopyAfterASetAreFollowed) {
   EXPECT_TRUE(IsAll(target, 4096, 6));
 }
 
-// A host node fills the pinned buffer after the launch has scanned it.
+// A host node fills the buffer after the scan.
 TEST_F(GraphPayloadsTest, PayloadThatAHostNodeFillsIsNotTrusted) {
   Begin();
   const auto buffers = FilledBuffers(10, 8 * kMiB);

@@ -1,7 +1,7 @@
-// A graph's effect on memory is the union over its nodes. The claims of a graph's copies and sets
-// were applied to the whole launch. Memory that a kernel of the graph wrote was dropped as
-// unchanged, because a copy node read it. Memory that a kernel read was restored without its bytes,
-// because a set or copy node overwrote it later.
+// A graph's effect on memory is the union over its nodes, but the claims of its copies and sets
+// were applied to the whole launch. Memory that a kernel wrote was dropped as unchanged, because a
+// copy node read it. Memory that a kernel read was restored without its bytes, because a later node
+// overwrote it.
 #include <string>
 
 #include "tests/regressions/job.h"
@@ -31,7 +31,7 @@ std::string NameOf(const testing::TestParamInfo<Way>& info) {
   return names[static_cast<int>(info.param)];
 }
 
-// Without parking: a launch whose memory is missing faults, instead of just being slow.
+// A launch whose memory is missing faults, instead of just being slow.
 class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
  protected:
   void SetUp() override {
@@ -64,7 +64,6 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
       return params;
     }
   };
-  // Each node comes after the one before it.
   CUgraphNode AddKernel(CUdeviceptr to, CUdeviceptr from, std::uint32_t value) {
     KernelNode kernel{to, from, value};
     const auto params = kernel.Params(add_);
@@ -127,7 +126,6 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
     ASSERT_EQ(cuGraphLaunch(step_, stream_), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
-  // Uses so much other memory that all earlier memory is evicted.
   static void EvictEarlierMemory() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -153,7 +151,7 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
   size_t Count() const { return last_ ? 1 : 0; }
 };
 
-// The copy made all of A count as read only: A ended as 5 instead of 60.
+// A ended as 5 instead of 60.
 TEST_P(GraphRolesTest, BufferWrittenByAKernelAndReadByACopyKeepsItsBytes) {
   AddKernel(a_, 0, 5);
   AddCopy(CopyParams(b_, a_));
@@ -181,7 +179,7 @@ TEST_P(GraphRolesTest, WordsWrittenByABatchStayWrittenBesideACopyThatReadsThem) 
   EXPECT_TRUE(IsAll(b_ + 64, 4, 7));
 }
 
-// The set made all of C count as overwritten: the kernel before it read arbitrary bytes.
+// The kernel before the set read arbitrary bytes.
 TEST_P(GraphRolesTest, BufferReadByAKernelBeforeASetIsRestored) {
   AddKernel(a_, c_, 0);
   AddSet(c_, 10);
@@ -253,7 +251,7 @@ TEST_P(ChangedGraphRolesTest, ChangedSetOverwritesABufferThatAKernelReads) {
   EXPECT_TRUE(IsAll(a_, kBytes, 3 + 3 + 10));
 }
 
-// Nodes may be enabled and disabled between launches; a disabled one claims nothing.
+// A disabled node claims nothing.
 TEST_P(ChangedGraphRolesTest, EnabledKernelWritesABufferThatACopyReads) {
   const CUgraphNode kernel = AddKernel(a_, 0, 5);
   const CUgraphNode copy = AddCopy(CopyParams(b_, a_));
@@ -271,8 +269,7 @@ TEST_P(ChangedGraphRolesTest, EnabledKernelWritesABufferThatACopyReads) {
 
 INSTANTIATE_TEST_SUITE_P(Changes, ChangedGraphRolesTest, testing::Values(Way::kAsItIs), NameOf);
 
-// Memory that no node writes keeps its host copy, and memory that only a set overwrites is not
-// restored.
+// Memory that no node writes keeps its host copy; what only a set overwrites is not restored.
 class SavedCopiesGraphRolesTest : public GraphRolesTest {};
 
 TEST_P(SavedCopiesGraphRolesTest, MemoryThatTheGraphOnlyReadsIsEvictedWithoutACopy) {

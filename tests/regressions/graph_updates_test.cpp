@@ -1,6 +1,6 @@
-// An executable graph with disabled nodes is updated from another graph. Disabled nodes stay
-// disabled, and are still identified by the first graph's nodes. The other graph's set node counted
-// as enabled: memory that "it overwrites whole" was restored without its bytes.
+// Disabled nodes of an executable graph stay disabled after an update, and are still identified by
+// the first graph's nodes. The other graph's set node counted as enabled: memory that "it
+// overwrites whole" was restored without its bytes.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kBytes = 8 * kMiB;
 constexpr int kOthers = 12;  // 96 MiB beside the buffer, of a budget of 64
 
-// Without parking: a launch whose memory is missing faults at once.
+// A launch whose memory is missing faults at once.
 class GraphUpdatesTest : public JobTest {
  protected:
   void SetUp() override {

@@ -1,5 +1,4 @@
-// Captures and graphs under a small budget: a graph's memory moves between its launches and is
-// resident for each.
+// A graph's memory moves between its launches and is resident for each, under a small budget.
 #include <atomic>
 #include <thread>
 
@@ -26,7 +25,7 @@ SPILLWAY_ONE_KERNEL(kAddImage, "add", AddBody, AddCost, 3, kAddParameters);
 constexpr size_t kBytes = 8 * kMiB;
 constexpr std::uint64_t kWords = kBytes / 4;
 
-// Without parking: a launch whose memory is missing faults, instead of just being slow.
+// A launch whose memory is missing faults, instead of just being slow.
 class GraphsTest : public JobTest {
  protected:
   void SetUp() override {
@@ -69,7 +68,6 @@ class GraphsTest : public JobTest {
     EXPECT_EQ(cuGraphLaunch(executable, stream_), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
-  // Uses so much other memory that all earlier memory is evicted.
   static void EvictEarlierMemory() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -122,7 +120,7 @@ class GraphsTest : public JobTest {
   void* pointers_[3] = {&words_, &value_, &count_};
 };
 
-// Captured memory used to stay for ever, so the second graph's buffers did not fit.
+// Captured memory stayed for ever, so the second graph's buffers did not fit.
 TEST_F(GraphsTest, GraphsThatTogetherExceedTheBudgetTakeTurns) {
   Begin();
   const auto buffers = ReadyBuffers(15);
@@ -141,7 +139,7 @@ TEST_F(GraphsTest, GraphsThatTogetherExceedTheBudgetTakeTurns) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// A launch uses its memory until it is complete; allocations meanwhile take other memory.
+// Allocations meanwhile take other memory.
 TEST_F(GraphsTest, LaunchInFlightKeepsItsMemory) {
   Begin();
   const auto buffers = ReadyBuffers(4);
@@ -404,7 +402,7 @@ TEST_F(GraphsTest, MemoryNodesCountAgainstTheBudget) {
   for (size_t b = 1; b < 6; ++b)
     EXPECT_TRUE(IsAll(buffers[b], kBytes, 3 + static_cast<unsigned>(b)));
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
-  // The memory is released with the graph: a call can use the whole budget again.
+  // A call can use the whole budget again.
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
   const CUdeviceptr large = Allocated(60 * kMiB);
   EXPECT_EQ(cuMemsetD8(large, 1, 60 * kMiB), CUDA_SUCCESS);

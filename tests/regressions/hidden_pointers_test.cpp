@@ -1,10 +1,10 @@
-// Kernels find addresses that no call shows: a device variable that a kernel has set, and tables in
-// host memory that kernels read in place. Programs with such kernels lost writes. The memory behind
-// the addresses looked unused. So its host copy counted as valid (8 came back instead of 20), or
-// its mapping was gone (an illegal address).
+// Kernels find addresses that no call shows: in a device variable that a kernel has set, and in
+// tables in host memory. Programs with such kernels lost writes: the memory behind looked unused,
+// so its host copy counted as valid (8 came back instead of 20), or its mapping was gone (an
+// illegal address).
 //
 // Each program adds to a buffer through a hidden pointer, long after its job counts as proven.
-// Otherwise, calls that name the buffer only read it, and other buffers evict it.
+// Other calls only read the buffer, and other buffers evict it.
 #include "simulator/kernels/module_elf.h"
 #include "tests/regressions/job.h"
 
@@ -107,8 +107,7 @@ class HiddenPointersTest : public JobTest {
       EXPECT_EQ(Launch(Function("touch"), nullptr, parameters), CUDA_SUCCESS);
     }
   }
-  // Evictions, no new kernels, and enough launches for a full scan: from here on the job counts as
-  // proven.
+  // From here on the job counts as proven.
   void Settle() {
     for (int i = 0; i < 8; ++i) TouchOthers();
   }
@@ -253,8 +252,7 @@ class HiddenPointersWithoutPlansTest : public HiddenPointersTest {
   }
 };
 
-// No scan can find such an address, but writes through it must not be lost while the buffer is
-// resident.
+// No scan can find such an address, but writes to resident memory must not be lost.
 TEST_F(HiddenPointersWithoutPlansTest, AddressThatAKernelStoresEncoded) {
   void* parameters[] = {&buffer_};
   EXPECT_EQ(Launch(Function("set_masked"), nullptr, parameters), CUDA_SUCCESS);

@@ -20,8 +20,8 @@ SPILLWAY_ONE_KERNEL(kCountImage, "count", CountBody, nullptr, 1, kOne);
 
 using HostFlagsTest = JobTest;
 
-// Each launch that needed memory behind such a wait waited half a second in vain, in every round.
-// 60 rounds took more than two minutes, instead of seconds without Spillway.
+// Each launch that needed memory behind such a wait waited half a second in vain: 60 rounds took
+// more than two minutes.
 TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotAllTimeOut) {
   constexpr std::uint32_t kRounds = 24;
   setenv("SPILLWAY_PARK", "host", 1);
@@ -54,7 +54,7 @@ TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotAllTimeOut) {
   EXPECT_LT(elapsed.count(), 8) << "one wait in vain of half a second in each round are 12";
 }
 
-// A context that a fault has ended gives no memory at all.
+// A faulted context gives no memory at all.
 TEST_F(HostFlagsTest, AllocationAfterAFaultFailsWithTheContextsError) {
   Start();
   const CUfunction count = Kernel(&kCountImage, "count");
@@ -75,8 +75,7 @@ TEST_F(HostFlagsTest, AllocationAfterAFaultFailsWithTheContextsError) {
   EXPECT_NE(small, 0u);
 }
 
-// A free meets the fault where it asks which work is complete. Then no work is left to be asked
-// about, and the context still gives no memory.
+// No work is left to be asked about then, and the context still gives no memory.
 TEST_F(HostFlagsTest, AllocationFailsAfterAFreeHasMetTheFault) {
   Start();
   const CUfunction count = Kernel(&kCountImage, "count");

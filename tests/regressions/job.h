@@ -1,8 +1,7 @@
 // Shared by the regression tests: a job with its own budget on the simulated GPU, and its
 // statistics.
 //
-// Used by each test of this folder, on its main thread. One test per process: the environment is
-// read once.
+// On each test's main thread. One test per process: the environment is read once.
 #pragma once
 
 #include <cuda.h>
@@ -28,7 +27,7 @@ inline void SetSize(const char* name, size_t bytes) {
   setenv(name, std::to_string(bytes).c_str(), 1);
 }
 
-// A job with a budget of 64 MiB unless the test says otherwise, in the primary context.
+// 64 MiB unless the test says otherwise, in the primary context.
 class JobTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +64,6 @@ class JobTest : public testing::Test {
     return std::all_of(words.begin(), words.end(), [word](std::uint32_t w) { return w == word; });
   }
 
-  // Loads an image and returns its only kernel.
   static CUfunction Kernel(const simulator::Image* image, const char* name) {
     CUmodule module;
     CUfunction function = nullptr;

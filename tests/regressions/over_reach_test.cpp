@@ -1,6 +1,5 @@
-// Programs whose single calls need more memory than the budget holds ran out of memory, although
-// they could have used it where it is parked. Found with NVIDIA's asyncAPI sample, one buffer of 64
-// MiB, at 30 % of its peak.
+// Single calls that need more than the budget ran out of memory, although parked memory would do.
+// Found with NVIDIA's asyncAPI sample, one buffer of 64 MiB, at 30 % of its peak.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {

@@ -8,9 +8,8 @@ namespace {
 
 using PinnedByOthersTest = JobTest;
 
-// A library that registers buffers retained the handle of the memory under one. It got a chunk's
-// handle. When another allocation used the chunk, the library saw that allocation's bytes.
-// Unmapping an allocation also took it from the job.
+// A library that registers buffers retained a chunk's handle. When another allocation used the
+// chunk, the library saw its bytes. Unmapping an allocation also took it from the job.
 TEST_F(PinnedByOthersTest, ProgramCannotMapOrUnmapChunks) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 3);

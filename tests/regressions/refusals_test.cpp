@@ -6,8 +6,8 @@ namespace {
 
 using RefusalsTest = JobTest;
 
-// Restored data keeps its host copy while it is only read. These spare copies filled the host
-// limit. The next eviction found no host memory, although the spare copies could have been dropped.
+// Read data keeps its host copy. These spare copies filled the host limit, and the next eviction
+// found no host memory.
 TEST_F(RefusalsTest, ReadingAllBuffersInTurnNeedsHostMemoryForEvictedOnesOnly) {
   SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
   Start();
@@ -112,7 +112,7 @@ TEST_F(RefusalsTest, FaultDuringAnEvictionIsReported) {
   EXPECT_EQ(result, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// The same with memory that was freed behind the faulting kernel.
+// The same with memory freed behind the faulting kernel.
 TEST_F(RefusalsTest, FaultBeforeAFreeIsReported) {
   Start();
   const CUfunction touch = Kernel(&kTouchImage, "touch");
@@ -191,7 +191,7 @@ TEST_F(RefusalsTest, EvictionsContinueBesideAStreamThatWaitsForTheProgram) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 2));
 }
 
-// "No limit" is the largest number; added to the budget, it wrapped around to almost nothing.
+// Added to the budget, the largest number wrapped around to almost nothing.
 TEST_F(RefusalsTest, LargestHostLimitIsNoLimit) {
   setenv("SPILLWAY_HOST_LIMIT", "18446744073709551615", 1);
   Start();

@@ -1,9 +1,8 @@
 // How the agent copes with many sessions. 1,000 processes each have a session that reports its use
-// twice a second. One of them asks for more and for less memory, and measures the time from its
-// request to its grant.
+// twice a second. One of them repeatedly asks for more memory, and measures the time to its grant.
 //
 // Then one user connects as fast as it can, first to another agent, then to this one. The other
-// agent takes as much processor time, so it shows the machine's part of the delay.
+// agent shows the machine's part of the delay.
 //
 // usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]
 #include <poll.h>
@@ -103,8 +102,7 @@ std::vector<double> RoundTrips(const std::string& socket, int count) {
   return took_us;
 }
 
-// As another user, whose connections may only be refused: 10,000 attempts a second, or as many as
-// the machine manages.
+// As another user, whose connections may only be refused: at most 10,000 attempts a second.
 pid_t StartFlood(const std::string& socket, std::atomic<int64_t>* attempts) {
   const pid_t flood = fork();
   if (flood != 0) return flood;

@@ -1,6 +1,6 @@
-// The node's own part of a grant's cost, beside many jobs that want more host memory than exists,
-// without sockets or other processes. A job joins, and all others must give a little back. Then it
-// repeatedly asks for more, is granted it and obeys. Repeatable to the instruction:
+// The node's own part of a grant's cost, beside many jobs that want more host memory than exists. A
+// job joins, and all others must give a little back. Then it repeatedly asks for more, is granted
+// it and obeys. Repeatable to the instruction:
 //
 //     valgrind --tool=callgrind --toggle-collect='*Bench::Come*' node_round_trip 1000 100
 //     valgrind --tool=callgrind --toggle-collect='*Bench::RoundTrip*' node_round_trip 1000 100

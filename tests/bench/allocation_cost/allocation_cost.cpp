@@ -1,10 +1,9 @@
 // Measures a pair of cuMemAlloc and cuMemFree in a steady state, through the preload library and
 // with the simulated driver alone. Counts the driver calls that the library makes.
 //
-// Three states of the device. Idle. With a launch on one stream between allocation and free, after
-// which the next user of the memory must be ordered. With launches on two streams in turn, each
-// ordered behind the other's: these driver calls (an event, a wait) belong to the launch, and are
-// counted with the pair.
+// Three states of the device. Idle. With a launch on one stream between allocation and free, behind
+// which the memory's next user must be ordered. With launches on two streams in turn, each ordered
+// behind the other's: these driver calls (an event, a wait) are counted with the pair.
 #include "tests/bench/bench.h"
 
 namespace {

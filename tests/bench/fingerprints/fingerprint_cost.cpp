@@ -1,9 +1,9 @@
-// Measures what a fingerprint of device memory costs beside the copy that it may save, by the
-// device's clock, and checks each against the definition.
+// Measures a fingerprint of device memory beside the copy that it may save, by the device's clock,
+// and checks each against the definition.
 //
-// Runs on the driver that SPILLWAY_DRIVER names, or on the machine's: tests/gpu/run measures a GPU.
-// With --quick small sizes only. Ends with 1 if a fingerprint is wrong, or if one of 16 MiB or more
-// costs more than an eighth of its copy: over PCIe it should cost a fortieth or less.
+// Runs on the driver that SPILLWAY_DRIVER names, or on the machine's (tests/gpu/run). --quick:
+// small sizes. Ends with 1 if a fingerprint is wrong, or if one of 16 MiB or more costs more than
+// an eighth of its copy; over PCIe it should cost a fortieth or less.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -69,7 +69,7 @@ class Bench {
       Check(CUDA_ERROR_NOT_SUPPORTED, "the driver does not take the kernel");
   }
 
-  // `count` pieces of `bytes` each, side by side from byte `at` on.
+  // Side by side from byte `at` on.
   Measured Measure(const std::string& name, std::size_t at, std::size_t bytes, std::size_t count) {
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < count; ++i)

@@ -1,13 +1,11 @@
-// Measures one kernel launch through the preload library, beside the same launch straight to the
-// driver.
+// Measures a kernel launch through the preload library, beside one straight to the driver.
 //
 // The program restarts itself under the preload library and over the null driver. Both kinds of
-// launch alternate in batches, so other load on the machine affects both alike. A figure is the
-// mean of one batch of 32 launches; printed are the median and the 99th percentile over all
-// batches.
+// launch alternate in batches of 32, so other load affects both alike. Printed are the median and
+// the 99th percentile of the batches' means.
 //
-// The launches repeat, so the job can be learned. A process of its own measures the last row. Its
-// job follows a plan that moves nothing, and its report must confirm that.
+// The launches repeat, so the job can be learned. The last row's process follows a plan that moves
+// nothing, and its report must confirm that.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -94,8 +92,8 @@ std::vector<CUdeviceptr> Allocate(const Driver& driver, std::mt19937_64* random)
 
 using ArgumentSets = std::unique_ptr<std::array<ArgumentSet, kArgumentSets>>;
 
-// Five pointers among the first `working_set` allocations, some bytes inside; scalars that look
-// like sizes, strides and floats.
+// Five pointers into the first `working_set` allocations; scalars that look like sizes, strides and
+// floats.
 ArgumentSets MakeArguments(const std::vector<CUdeviceptr>& addresses, int working_set,
                            std::mt19937_64* random) {
   auto sets = std::make_unique<std::array<ArgumentSet, kArgumentSets>>();
@@ -146,7 +144,7 @@ Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_ty
 constexpr int kIterationsToLearn = 100;
 constexpr const char* kFollowed = "a working set, a plan followed";
 
-// Runs long enough for the planner thread: it repeatedly sees an iteration and has some time.
+// The planner thread needs some time.
 void RunUntilLearned(const Driver& driver, ArgumentSets::element_type& sets) {
   constexpr timespec kPause{0, 20'000'000};
   for (int batch = 0; batch < kIterationsToLearn * kIterationBatches; ++batch) {
@@ -155,7 +153,7 @@ void RunUntilLearned(const Driver& driver, ArgumentSets::element_type& sets) {
   }
 }
 
-// In the process that follows a plan: prints the row's figures on standard output.
+// Prints the row's figures on standard output.
 int FollowAPlan(const Driver& driver, ArgumentSets::element_type& sets, int batches) {
   RunUntilLearned(driver, sets);
   const Figures row = Measure(kFollowed, driver, sets, batches);
@@ -179,8 +177,7 @@ std::string ContentsOf(const std::string& path) {
   return contents;
 }
 
-// Restarted as a job that is learned although it fits. Its iterations follow a plan that moves
-// nothing.
+// Restarted as a job that is learned although it fits.
 Figures MeasureFollowed(const char* size_option) {
   const std::string report = "/tmp/hook_cost." + std::to_string(getpid()) + ".json";
   char self[4096] = {};

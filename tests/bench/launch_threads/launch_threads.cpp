@@ -1,10 +1,10 @@
 // Measures kernel launches from many threads through the preload library, beside the same launches
-// straight to the driver. It shows how throughput grows with threads that share nothing.
+// straight to the driver.
 //
 // Each thread launches on its own stream. Of five pointers, three lie in its own allocations and
-// two in shared ones (weights). A driver with free launches shows the hook alone. A driver whose
-// launch takes two microseconds (real ones take at least as long) shows what a program sees. Rounds
-// of bare and hooked launches alternate; a figure is the median over all rounds.
+// two in shared ones (weights). A driver with free launches shows the hook alone; one whose launch
+// takes two microseconds (real ones take at least as long) shows what a program sees. Rounds of
+// both kinds alternate; a figure is the median.
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -49,7 +49,7 @@ struct Span {
   double begin_ns, end_ns;
 };
 
-// One thread's part of a round: waits for the others, launches, and returns its times.
+// Waits for the others, launches, and returns its times.
 Span LaunchAll(const Program& program, Launch launch, int launches, std::atomic<int>* waiting) {
   program.driver.MakeCurrent();
   CUstream stream;

@@ -1,6 +1,5 @@
-// The cost of an event for the learner and the follower, on streams of a few million events:
-// processor time per event, the best of a few rounds. A network's events, made before the clock
-// starts.
+// The processor time of an event for the learner and the follower: the best of a few rounds over a
+// few million events, made before the clock starts.
 //
 // learn_cost [--quick]
 
@@ -29,7 +28,6 @@ double CpuNs() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// A stream of events with their touches, each used once.
 struct Stream {
   std::vector<JobEvent> events;
   std::vector<JobTouch> touches;
@@ -101,7 +99,7 @@ void Measure(const char* name, const Stream& stream) {
       for (const JobEvent& event : stream.events) follower.Observe(event);
       iterations = follower.whole_iterations();
     });
-    // Another model of the same shapes: every event resembles the pattern's, and none matches.
+    // Every event of the twin resembles the pattern's, and none matches.
     Stream twin = stream;
     for (JobTouch& touch : twin.touches) touch.allocation += 1'000'000'000;
     for (JobEvent& event : twin.events) event.allocation += 1'000'000'000;

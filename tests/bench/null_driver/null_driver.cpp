@@ -1,9 +1,9 @@
-// A libcuda.so.1 for measuring hooks: one device of 1 TiB whose memory is only address space, and
-// work that completes at once.
+// A libcuda.so.1 for measuring hooks: one device of 1 TiB of mere address space, whose work
+// completes at once.
 //
-// Any thread; nothing here waits, locks or touches the memory that it returns. Every kernel has 20
-// parameters of 8 bytes. A launch keeps its thread busy for NULL_DRIVER_LAUNCH_NS (by default not
-// at all). Functions not defined here return NOT_SUPPORTED (null_driver_rest.cpp).
+// Any thread; nothing waits, locks or touches memory. Every kernel has 20 parameters of 8 bytes. A
+// launch keeps its thread busy for NULL_DRIVER_LAUNCH_NS (default 0). Functions not defined here
+// return NOT_SUPPORTED (null_driver_rest.cpp).
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -24,7 +24,7 @@ std::atomic<uintptr_t> next_token{0x1000};
 std::atomic<int> plain_allocations{0};
 std::atomic<long> working_calls{0};
 
-// A call for which a real driver would do work, unlike a query that it answers from memory.
+// A real driver would do work for the call.
 CUresult Worked() {
   working_calls.fetch_add(1, std::memory_order_relaxed);
   return CUDA_SUCCESS;
@@ -194,12 +194,11 @@ NULL_DRIVER CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t*
   return cuFuncGetParamInfo(reinterpret_cast<CUfunction>(kernel), index, offset, size_bytes);
 }
 
-// The launch under a name that no entry point knows: the call of a program without the preload
-// library.
+// The launch of a program without the preload library, under a name that no entry point knows.
 NULL_DRIVER void* null_driver_launch() { return reinterpret_cast<void*>(&cuLaunchKernel); }
 
-// Allocations, mappings, events and waits so far: everything except launches and plain queries.
+// Calls so far, without launches and plain queries.
 NULL_DRIVER long null_driver_working_calls() { return working_calls.load(); }
 
-// The number of allocations that reached the driver as such, past the preload library's own memory.
+// Allocations past the preload library's own memory.
 NULL_DRIVER int null_driver_plain_allocations() { return plain_allocations.load(); }

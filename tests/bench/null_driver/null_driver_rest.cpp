@@ -1,4 +1,4 @@
-// Every function of the driver as a weak symbol; null_driver.cpp defines those that matter.
+// Every function of the driver as a weak symbol.
 #define SPILLWAY_HOOK(name, ...) \
   extern "C" __attribute__((weak, visibility("default"))) int name() { return 801; }
 #define SPILLWAY_PASS(name, ...) SPILLWAY_HOOK(name)

@@ -1,5 +1,5 @@
-// AccUDNN's figures beside ours on the M40: how little memory ResNet-152 needs, and the minibatch
-// that this allows.
+// AccUDNN's figures beside ours on the M40: the least memory of ResNet-152, and the minibatch that
+// it allows.
 #include <cmath>
 #include <cstdio>
 
@@ -34,8 +34,7 @@ std::string SlowDown(const Modelled& it, const std::optional<int64_t>& time_ns) 
   return text;
 }
 
-// The largest batch for which every buffer can have its own memory; this models Caffe, the paper's
-// baseline.
+// Every buffer has its own memory, as in Caffe, the paper's baseline.
 int64_t CaffeBatch(std::string_view network) {
   return LargestMultiple(1, kMostBatch, [&](int64_t batch_size) {
     return Modelled(network, kDevice, batch_size).total_bytes() <= CapacityOf(kDevice);
@@ -50,16 +49,14 @@ int64_t LargestBatch(std::string_view network, int64_t caffe_batch, Runs runs) {
   });
 }
 
-// The least budget at which a plan runs, in hundredths of the range between the least possible one
-// and the peak.
+// In hundredths of the range between the least possible budget and the peak.
 template <class Runs>
 int64_t LeastBudget(const Modelled& it, Runs runs) {
   return SmallestFrom(it.least_bytes(), it.peak_bytes(), it.peak_bytes() / 100,
                       [&](int64_t budget_bytes) { return runs(it.WithBudget(budget_bytes)); });
 }
 
-// The batch with the most samples per second, by the tuner, which observes Caffe's batch and twice
-// that.
+// The tuner observes Caffe's batch and twice that.
 std::optional<Advice> EfficientBatch(std::string_view network, int64_t caffe_batch) {
   AdviceRequest request;
   for (const int64_t batch_size : {caffe_batch, 2 * caffe_batch}) {
@@ -73,8 +70,7 @@ std::optional<Advice> EfficientBatch(std::string_view network, int64_t caffe_bat
   return Advise(request).optional();
 }
 
-// The paper's batch is not at hand; ours is the first that needs more memory than the paper's
-// figure.
+// The paper's batch is not at hand; ours is the first beyond the paper's memory.
 void PrintMemory(Verdicts& verdicts) {
   const double before_gib = PaperDecimal("accudnn", "resnet152", "GiB before");
   const double after_gib = PaperDecimal("accudnn", "resnet152", "GiB after");
@@ -97,7 +93,7 @@ void PrintMemory(Verdicts& verdicts) {
       SlowDown(it, OwnPlannedTime(it.WithBudget(paper_budget))).c_str());
 }
 
-// Both plans at the batch that the paper calls efficient: ours must run and not be slower.
+// At the batch that the paper calls efficient, ours must run and not be slower.
 void PrintAtPapersFactor(const std::string& network, int64_t caffe_batch, Verdicts& verdicts) {
   const double factor = PaperDecimal("accudnn", "resnet152", "efficient batch over Caffe's");
   const auto batch_size =
@@ -126,8 +122,7 @@ void PrintBatches(const std::string& network, Verdicts& verdicts) {
   std::fflush(stdout);
 }
 
-// The paper's batch in the card's memory: ours must run it, at the paper's images per second or
-// more.
+// At the paper's batch in the card's memory, ours must reach the paper's images per second.
 void PrintTable(Effort effort, Verdicts& verdicts) {
   std::printf(
       "table 1, at the paper's batch: images per second, the paper's and ours (modelled)\n");

@@ -42,8 +42,8 @@ Problem ReadInput(const std::string& path) {
   return problem;
 }
 
-// One buffer per tensor, alive from its first to its last operation, and one per workspace of the
-// fastest algorithm.
+// One per tensor, alive from its first to its last operation, and one per workspace of the fastest
+// algorithm.
 Problem BuffersOf(const scheduler::IterationProfile& profile) {
   constexpr int64_t kAlignment = 256;
   const auto rounded = [](int64_t bytes) {

@@ -17,8 +17,7 @@ constexpr double kMostPointsFromBound = 2;
 
 double PercentBelow(double bytes, double peak) { return 100 * (1 - bytes / peak); }
 
-// The lowest load that AutoSwap's rule reaches by itself: tries smaller and smaller budgets, and
-// judges all resulting swaps alike.
+// Tries smaller and smaller budgets, and judges all resulting swaps alike.
 double BestScoreBytes(const Problem& problem, const Workbench& bench) {
   auto best = static_cast<double>(bench.timetable().peak_bytes());
   for (const ChoosingStrategy* strategy : PaperStrategies()) {
@@ -40,7 +39,7 @@ double BestScoreBytes(const Problem& problem, const Workbench& bench) {
   return best;
 }
 
-// The model's slow-down in per cent for these swaps, at a budget equal to their peak.
+// In per cent, at a budget equal to the swaps' peak.
 double ModelledSlowDown(Problem problem, const HiddenSwaps& swaps) {
   problem.budget_bytes = swaps.peak_bytes;
   Workbench bench(problem);

@@ -17,7 +17,6 @@ struct Case {
   int64_t batch_size;
 };
 
-// The cases that compare every strategy with Spillway's own.
 const std::vector<Case>& ComparedCases();
 
 // A row of AutoSwap's tables I and II.

@@ -50,7 +50,7 @@ std::vector<Plot> AllPlots() {
   return plots;
 }
 
-// One budget of one plot: a table column that no other thread touches.
+// Its table column is touched by no other thread.
 void Compute(Plot& plot, size_t share) {
   const Modelled it = plot.model();
   const Problem problem = it.WithBudget(base::scale(it.peak_bytes(), kShares[share], 100));

@@ -11,8 +11,8 @@
 
 namespace spillway::papers {
 
-// Writes NETWORK_DEVICE.svg and curves.csv into the folder, which it creates, after each plot. Only
-// the named networks; all when none is named. Returns false when a file could not be written.
+// Writes NETWORK_DEVICE.svg and curves.csv after each plot; no names mean all networks. Returns
+// false when a file could not be written.
 bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks,
                 Effort effort);
 

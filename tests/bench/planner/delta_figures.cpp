@@ -1,5 +1,4 @@
-// DELTA's figures beside ours on the A100: the largest batch relative to the framework's, the saved
-// memory, and its cost.
+// DELTA's figures beside ours on the A100: the largest batch, the saved memory, and its cost.
 #include <cstdio>
 
 #include "base/units.h"
@@ -84,8 +83,8 @@ void PrintSlowDowns(const std::string& network, int64_t framework_batch) {
   std::printf("\n");
 }
 
-// Table II: the memory that a batch needs, against the framework's. The batch is the one whose
-// modelled peak is the paper's baseline.
+// Table II: a batch's memory, against the framework's. The batch's modelled peak is the paper's
+// baseline.
 void PrintMemory(const char* network, Verdicts& verdicts) {
   constexpr double kMega = 1e6;
   const double before = PaperDecimal("delta table 2", network, "baseline MB");

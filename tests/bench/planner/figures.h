@@ -1,8 +1,8 @@
 // The papers' figures beside ours, one section each: the output of build/bin/spillway-papers.
 //
-// Called by papers.cpp on its one thread. Our figures are computed when they are printed; the
-// papers' figures and their sources are in paper_figures.csv. Durations come from a roofline over
-// the device profiles in simulator/profiles: nothing here ran on a GPU.
+// Called by papers.cpp on its one thread. The papers' figures and their sources are in
+// paper_figures.csv. Durations come from a roofline over the device profiles in simulator/profiles:
+// nothing here ran on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ void PrintHybrid(Effort effort, Verdicts& verdicts);
 void PrintStrategies(Effort effort, Verdicts& verdicts);
 void PrintPlanningTime(Effort effort, Verdicts& verdicts);
 void PrintWorkspaces(Effort effort, Verdicts& verdicts);
-// The same as pictures, in a folder. False if a file cannot be written.
+// Pictures in a folder. False if a file cannot be written.
 bool DrawWorkspaces(const std::string& folder);
 
-// A network's iteration on a device, as the papers' frameworks would run it: full-precision kernels
-// at a share of the device's peaks. Ends the program when either name is unknown.
+// As the papers' frameworks would run it: full-precision kernels at a share of the device's peaks.
+// Ends the program when either name is unknown.
 scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device,
                                       int64_t batch_size,
                                       std::optional<int64_t> iteration_ns = std::nullopt);

@@ -84,7 +84,7 @@ class Search {
     return overload_ <= 0;
   }
 
-  // By the most that each could relieve, descending.
+  // By possible relief, descending.
   std::vector<int32_t> Promising() {
     schedule_.Arrange(swapped_);
     const std::vector<int64_t>& loads = schedule_.LoadBytes();
@@ -130,7 +130,6 @@ class Search {
     return true;
   }
 
-  // Takes one swap out, or replaces one.
   bool Exchange() {
     std::vector<int32_t> taken;
     for (const int32_t i : candidates_) {

@@ -1,7 +1,7 @@
 // The smallest peak that swaps reach without any wait: greedy relief, then exchanges and annealing.
 //
-// The goal of AutoSwap's table II, evaluated by SwapSchedule. Works through targets between the
-// peak reached so far and the goal. Pure, seeded by the problem, bounded by evaluations.
+// The goal of AutoSwap's table II, evaluated by SwapSchedule. Pure, seeded by the problem, bounded
+// by evaluations.
 #pragma once
 
 #include <cstdint>

@@ -10,15 +10,13 @@
 
 namespace spillway::papers {
 
-// The iteration's time under the strategy's plan. Empty when there is no plan, it does not run, or
-// the validator refuses it.
+// Empty when there is no plan, it does not run, or the validator refuses it.
 std::optional<int64_t> PlannedTime(const scheduler::Strategy& strategy,
                                    const scheduler::Problem& problem);
 
 std::optional<int64_t> OwnPlannedTime(const scheduler::Problem& problem);
 
-// Whether any plan runs. Tries the simplest first: every idle buffer is evicted, and fetched on
-// demand.
+// Tries the simplest first: every idle buffer is evicted, and fetched on demand.
 bool AnyPlanRuns(const scheduler::Problem& problem);
 
 }  // namespace spillway::papers

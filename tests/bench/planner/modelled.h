@@ -1,6 +1,6 @@
 // A known network on a known device: its profile and problem.
 //
-// Pure; one thread each. Constructed by name, memory counts in the chunks that the executor moves.
+// Pure; one thread each. Memory counts in the chunks that the executor moves.
 #pragma once
 
 #include <string_view>
@@ -20,8 +20,7 @@ class Modelled {
   const scheduler::IterationProfile& profile() const { return profile_; }
   int64_t peak_bytes() const { return peak_bytes_; }
   int64_t least_bytes() const { return least_bytes_; }
-  // Every buffer with its own memory for the whole iteration, as in frameworks without liveness
-  // analysis.
+  // As in frameworks without liveness analysis.
   int64_t total_bytes() const { return total_bytes_; }
   // Nothing moves and every workspace is there: no plan is faster.
   int64_t fastest_ns() const { return fastest_ns_; }

@@ -1,7 +1,7 @@
 // The papers' reported figures, from paper_figures.csv beside this file.
 //
 // Read at first use, on the program's one thread. Ends the program when the file is missing or a
-// figure has no source or address.
+// figure has no source.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// spillway-papers: prints the papers' figures beside ours, and fails when a required row does not
-// hold.
+// Prints the papers' figures beside ours, and fails when a required row does not hold.
 #include <cstdio>
 #include <string_view>
 #include <vector>

@@ -14,7 +14,7 @@ namespace {
 using namespace scheduler;
 
 constexpr int32_t kLargestLayers = 5000;
-// For the largest case, in processor time, which other load on the machine does not affect.
+// For the largest case; other load does not affect processor time.
 constexpr double kMostCpuMs = 1000;
 constexpr int32_t kOperationsPerLayer = 10;  // half of them in backward
 
@@ -31,7 +31,7 @@ Operation Run(OperationType type, Phase phase, std::vector<BufferId> reads,
   return operation;
 }
 
-// A chain of layers: one output and one gradient buffer each, five operations each way.
+// Each layer has an output and a gradient buffer, and five operations each way.
 IterationProfile LongChain(int32_t layers) {
   base::Prng random(1);
   const auto below = [&](uint64_t end) { return static_cast<int64_t>(random.Below(end)); };

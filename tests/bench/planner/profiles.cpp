@@ -14,8 +14,7 @@ namespace {
 
 namespace networks = scheduler::networks;
 
-// The share of the vendor's peaks that full-precision kernels reach: an assumption, the same for
-// all.
+// The assumed share of the vendor's peaks that full-precision kernels reach.
 constexpr int32_t kFlopsPercent = 75;
 constexpr int32_t kMemoryPercent = 80;
 

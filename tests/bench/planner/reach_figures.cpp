@@ -72,7 +72,7 @@ void PrintPeakDepth(Effort effort, Verdicts& verdicts) {
     int64_t ours = 0;
     for (const int64_t percent : kTriedPercent) {
       const int64_t depth = std::stoll(figure.figure) * percent / 100;
-      // Bottleneck networks have depths of 2 + 3n: takes the next one.
+      // Bottleneck networks have depths of 2 + 3n.
       const auto shape = networks::ResnetShape(static_cast<int>(depth + (5 - depth % 3) % 3));
       if (!shape || !Fits(networks::Resnet(*shape, kDepthBatch), device)) break;
       ours = depth;

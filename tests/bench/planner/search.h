@@ -1,7 +1,7 @@
 // Finds the largest and smallest values for which a predicate holds, by bisection.
 //
-// Pure except for the predicate. A predicate that holds for a value is assumed to hold for all
-// easier ones. Where that is not exactly so, the result still holds, but may not be the extreme.
+// Pure except for the predicate, which is assumed to hold for all easier values. Where that is not
+// exactly so, the result still holds, but may not be the extreme.
 #pragma once
 
 #include <algorithm>

@@ -62,8 +62,8 @@ int64_t LargestBytes(const IterationProfile& profile) {
   return largest_bytes;
 }
 
-// The bound divides buffers freely; a plan moves whole ones. Runs the same strategy with the
-// minibatch in pieces, to see whether that is the reason.
+// Runs the strategy with the minibatch in pieces, to see whether the bound is lower because it
+// divides buffers.
 void PrintWhy(const Problem& problem, const LowerBound& bound, int64_t free_ns) {
   const IterationProfile& whole = problem.iteration();
   const auto percent_of_budget =
@@ -97,7 +97,7 @@ void PrintCase(const Case& it, Effort effort, Verdicts& verdicts) {
   Problem problem;
   problem.profile = &profile;
   problem.device = DeviceOf(it.device);
-  // Zero is the fastest possible iteration: nothing moves and every workspace is there.
+  // Zero is the fastest possible iteration.
   problem.budget_bytes = 4 * PeakBytes(profile);
   const int64_t free_ns = FindLowerBound(problem).iteration_ns;
   for (const int share : kShares) {

@@ -247,8 +247,7 @@ int32_t SuperNeuronsAccount::BackwardStep(const std::string& name) const {
   return 0;
 }
 
-// One backward step: recomputes missing tensors from their checkpoint on, then counts resident
-// ones.
+// Recomputes missing tensors from their checkpoint on, then counts resident ones.
 void SuperNeuronsAccount::RecomputeStep(Walk& walk, int32_t step,
                                         const std::vector<bool>& memory_mode,
                                         std::vector<int64_t>& segment_peaks) const {

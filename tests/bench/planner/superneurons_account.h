@@ -47,13 +47,11 @@ class SuperNeuronsAccount {
 
   MemoryPeak LivenessPeak() const;
 
-  // The peak of backward if convolution outputs leave after the next convolution's forward, and
-  // return for its backward.
+  // If convolution outputs leave after the next convolution's forward, and return for its backward.
   MemoryPeak OffloadPeak() const;
   int64_t OffloadBytesAt(int32_t step) const;
 
-  // The largest layer's tensors in backward, without in-place writes: a lower bound for any
-  // technique.
+  // In backward, without in-place writes: a lower bound for any technique.
   int64_t LayerPeakBytes() const;
 
   RecomputeAccount Recompute(RecomputeMode mode) const;

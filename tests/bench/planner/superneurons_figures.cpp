@@ -23,14 +23,13 @@ std::string Megabytes(int64_t bytes, int digits) {
   return Decimal(static_cast<double>(bytes) / (1 << 20), digits);
 }
 
-// The number of decimals in the paper's figure; ours is compared with as many.
+// Ours is compared with as many decimals.
 int DigitsOf(const std::string& figure) {
   const size_t point = figure.find('.');
   return point == std::string::npos ? 0 : static_cast<int>(figure.size() - point - 1);
 }
 
-// Our figure for a row and column of the section: bytes where the column is in MB, counts
-// otherwise.
+// Bytes where the column is in MB, counts otherwise.
 using Ours = std::map<std::string, int64_t>;
 
 void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAccount& account) {

@@ -69,7 +69,7 @@ class Relaxation {
 
   size_t At(int32_t operation) const { return static_cast<size_t>(operation % count_); }
 
-  // The bound at these weights and prices; also stores loads and engine use by operation.
+  // Also stores loads and engine use by operation.
   double Evaluate() {
     double bound = 0;
     load_.assign(duration_.size(), 0);
@@ -176,8 +176,7 @@ class Relaxation {
     }
   }
 
-  // Weights grow multiplicatively where the load is high. Prices grow where an engine is
-  // overcommitted.
+  // Weights grow where the load is high, prices where an engine is overcommitted.
   void Move(double step) {
     double mean = 0, sum = 0;
     for (size_t k = 0; k < duration_.size(); ++k) mean += weight_[k] * load_[k];

@@ -1,7 +1,7 @@
 // Counts the required rows, so that printing the tables is also a check.
 //
-// One per run of spillway-papers, on its one thread. Rows without the paper's figure are counted
-// separately: they prove nothing.
+// One per run, on its one thread. Rows without the paper's figure prove nothing, and are counted
+// separately.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // Convolution workspaces chosen from what memory is left, in SuperNeurons' and vDNN's settings.
 //
-// Two questions. How long do the convolutions take if each may have so much workspace? And how long
-// do they take under our plan, which grants workspaces beside all moves, against one without any?
+// Two questions: how long the convolutions take with so much workspace each, and how long under our
+// plan, which grants workspaces beside all moves, against one without any.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -117,7 +117,7 @@ std::string TitleOf(const Setting& setting) {
   return std::string(setting.name) + ", batch " + std::to_string(setting.batch_size);
 }
 
-// Time over workspace budget as one polyline; the budget's axis is by powers of two.
+// A polyline; the budget's axis is by powers of two.
 std::string ToSvg(const std::string& title, const IterationProfile& profile) {
   constexpr int kWidth = 640, kHeight = 360, kLeft = 70, kTop = 40, kBottom = 50;
   const double most_ms = Ms(ConvolutionNs(profile, 0));

@@ -1,10 +1,9 @@
-// Measures the cost of recording one operation on the calling thread: putting an event with its
-// touches into the thread's ring.
+// Measures recording one operation on the calling thread: an event with its touches into the
+// thread's ring.
 //
 // Times batches of events while another thread drains the rings, like the planner thread. Several
-// threads record to one recorder, so that they share its ticket counter. A figure is the mean of
-// one batch. Printed are the median and the 99th percentile over all batches, and the number of
-// events dropped because the reader was behind.
+// threads share one recorder's ticket counter. Printed are the median and the 99th percentile of
+// the batches' means, and the events dropped because the reader was behind.
 #include <sched.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Measures how long programs without CUDA take from start to end, in turn with and without the
-// preload library.
+// Measures programs without CUDA from start to end, in turn with and without the preload library.
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -71,8 +70,7 @@ void Measure(const char* what, const Command& command, int runs) {
   std::printf("\n");
 }
 
-// The interpreter itself: the command python3 may be a script that first starts hundreds of
-// programs.
+// The command python3 may be a script that first starts hundreds of programs.
 std::string PythonInterpreter() {
   char path[4096] = "";
   FILE* const answer = popen("python3 -c 'import sys; print(sys.executable, end=str())'", "r");

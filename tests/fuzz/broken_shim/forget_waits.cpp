@@ -1,5 +1,5 @@
-// A preload library that is wrong on purpose: every third wait of a stream for an event is
-// forgotten. The differential fuzzer must notice.
+// A preload library that forgets every third wait of a stream for an event. The differential fuzzer
+// must notice.
 #include <cuda.h>
 #include <dlfcn.h>
 

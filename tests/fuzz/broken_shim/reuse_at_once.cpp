@@ -1,5 +1,5 @@
-// A preload library that is wrong on purpose: it hands freed device memory out again without
-// waiting for the work that still uses it. The differential fuzzer must notice.
+// A preload library that reuses freed device memory without waiting for the work that still uses
+// it. The differential fuzzer must notice.
 #include <cuda.h>
 #include <dlfcn.h>
 

@@ -130,7 +130,7 @@ bool Chooser::PlaceBoxes(Operation& copy, int source, int target) {
   return true;
 }
 
-// `box` laid into `room` from its beginning, with the widest or a narrower pitch that fits.
+// From the beginning of `room`, with the widest or a narrower pitch that fits.
 View Chooser::Boxed(const View& room, const Box& box) {
   View view = room;
   const std::uint64_t all_rows = box.rows * box.slices;

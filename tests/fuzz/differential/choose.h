@@ -1,5 +1,4 @@
-// Random choices within what a program has at a point: its buffers and streams, and parts of
-// buffers to read and write.
+// Random choices among a program's buffers, streams and parts of buffers at a point.
 //
 // Used by the generator on one thread; refers to its world and its dice and owns neither.
 //
@@ -36,7 +35,6 @@ class Chooser {
  public:
   Chooser(const World& world, Random& dice) : world_(world), dice_(dice) {}
 
-  // The thread whose things are chosen from now on.
   void SetThread(int thread) { thread_ = thread; }
 
   int PickStream();
@@ -48,20 +46,18 @@ class Chooser {
     }
     return PickOf(candidates);
   }
-  // Any buffer whose pointer may lie about in a kernel's parameters: it must do no harm, freed or
-  // not.
+  // Any buffer for a pointer that a kernel ignores; it must do no harm, even freed.
   int PickDecoy();
 
   // Where the segments of a new buffer begin: windows at the beginning, at the end, across a
   // chunk's edge and anywhere; what lies between is a segment too.
   std::vector<std::uint64_t> Cuts(std::uint64_t bytes);
 
-  // A part of a buffer that has been written, at most `limit_bytes` of it.
+  // A written part of a buffer.
   std::optional<View> PickReadable(int buffer, std::uint64_t limit_bytes);
-  // A part of a buffer to write: a window not written yet as a whole, else part of one that was.
+  // A window not written yet as a whole, else part of one that was.
   std::optional<View> PickWritable(int buffer, std::uint64_t limit_bytes);
-  // For kernels: mostly a window; of a buffer written all over sometimes words spread over all of
-  // it.
+  // Mostly a window; of a buffer written all over sometimes words spread over it.
   std::optional<View> PickKernelInput(int buffer);
   std::optional<View> PickKernelOutput(int buffer);
 

@@ -1,5 +1,4 @@
-// Who is known to come before whom: one counter per stream, joined wherever CUDA orders two streams
-// (vector clocks).
+// Vector clocks: one counter per stream, joined wherever CUDA orders two streams.
 //
 // Used by the orderer on one thread; plain values.
 //
@@ -18,8 +17,8 @@
 
 namespace spillway::fuzz {
 
-// A stream as the model sees it. Each thread has a legacy stream of its own here: what it orders
-// between threads depends on timing, so programs may not rely on it.
+// A stream in the model. Each thread has its own legacy stream: what that orders between threads
+// depends on timing, so programs may not rely on it.
 using Lane = int;
 inline constexpr int kMaximumLanes = 40;
 
@@ -47,7 +46,6 @@ class Clock {
   std::array<std::uint32_t, kMaximumLanes> entries_{};
 };
 
-// The last write of a piece of memory, and the reads since.
 struct History {
   Access last_write;
   std::map<Lane, std::uint32_t> reads;

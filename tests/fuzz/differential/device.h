@@ -1,5 +1,5 @@
-// The device side of a process that runs programs: context, kernels, and the table of what a
-// program has made.
+// The device side of a process that runs programs: context, kernels, and a table of what a program
+// made.
 //
 // `Device` is made once per process on the main thread and outlives all programs; a second context
 // lives as long as a program that uses it. A `Table` belongs to one program; each slot is used by
@@ -24,8 +24,7 @@ namespace spillway::fuzz {
 class Device {
  public:
   Device();
-  // The second context begins and ends; both are called with the primary context current, and leave
-  // it so.
+  // Both are called with the primary context current, and leave it so.
   void OpenSecondContext();
   void CloseSecondContext();
 
@@ -67,25 +66,22 @@ struct Slot {
 struct Table {
   explicit Table(const std::vector<Operation>& program);
   CUstream StreamOf(const Operation& operation) const;
-  // Records the operation's event on its stream; an event is made when it is first recorded, in the
-  // current context.
+  // An event is made when it is first recorded, in the current context.
   void Record(const Operation& operation);
 
   std::vector<Slot> slots;
   std::vector<CUstream> streams;
   std::vector<CUevent> events;
   std::vector<CUmemoryPool> pools;
-  // What features made, in whatever form they like; the deleter gives it back to the driver.
+  // What features made; the deleter gives it back to the driver.
   std::vector<std::shared_ptr<void>> objects;
 };
 
-// Each makes or frees what the operation says; `table` changes accordingly. They throw what a call
-// reported.
+// Each changes `table` accordingly, and throws what a call reported.
 void Allocate(const Operation& operation, Table& table);
 void Free(const Operation& operation, Table& table);
 void CreateStream(const Operation& operation, Table& table);
 void CreatePool(const Operation& operation, Table& table);
-// Gives back all that the program still holds.
 void Clear(Table& table);
 
 }  // namespace spillway::fuzz

@@ -1,6 +1,6 @@
 // Folds bytes into one number: any changed byte, and any changed order, changes it.
 //
-// Plain functions for the kernels, the executor and host functions; any thread.
+// Pure; any thread.
 #pragma once
 
 #include <cstdint>

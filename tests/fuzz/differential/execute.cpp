@@ -70,7 +70,6 @@ class HandOvers {
   bool abandoned_ = false;   // guarded by mutex_
 };
 
-// One host thread's part of a program.
 class Runner {
  public:
   Runner(int host, const Shape& shape, Table& table, HandOvers& hand_overs, const Device& device,
@@ -236,7 +235,6 @@ class Runner {
         cuStreamWaitEvent(table_.StreamOf(operation), table_.events[operation.event], 0));
   }
 
-  // Programs wait by asking again and again, too.
   void AwaitEvent(const Operation& operation) {
     const CUevent event = table_.events[operation.event];
     for (int i = 0; operation.salt & 128 && i < kQueriesBeforeWaiting; ++i) {
@@ -275,7 +273,7 @@ class Runner {
     digest_ = FoldWord(FoldWord(FoldWord(digest_, address - base), size_bytes), type);
   }
 
-  // So small that it does not count in what the program holds.
+  // Too small to count in what the program holds.
   static void FreeSomething() {
     CUdeviceptr address = 0;
     SPILLWAY_DRIVER_CALL(cuMemAlloc(&address, 256));
@@ -308,7 +306,7 @@ class Runner {
   std::string error_;
 };
 
-// The written bytes of every living buffer, in the order of their numbers.
+// In the order of the buffers' numbers.
 std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& program,
                          const Table& table) {
   World world;
@@ -329,7 +327,7 @@ std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& pro
   return digest;
 }
 
-// Runs every host thread's part; what each folded, in their order.
+// Returns what the hosts folded, in their order.
 std::uint64_t RunHosts(const std::vector<Operation>& program, std::deque<Runner>& runners,
                        std::string& error) {
   std::vector<std::thread> others;

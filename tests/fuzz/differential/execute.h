@@ -1,8 +1,7 @@
 // Runs one completed program against the driver API and folds all that it computed into a digest.
 //
-// Called once per program, on the main thread; more host threads are started for programs that have
-// them, and a second context lives as long as the program. Everything the program made is given
-// back before it returns.
+// Called once per program, on the main thread, which starts more host threads where needed.
+// Everything the program made is given back before it returns.
 //
 // Invariants
 //  1. The digest covers what the host read while running, results of calls whose answer is fixed,

@@ -1,5 +1,4 @@
-// A part of CUDA that programs may use beside the basics: what it adds to a program and how that is
-// run.
+// A part of CUDA that programs may use beside the basics.
 //
 // One constant object per feature, defined in features/<name>.cpp and listed in features/all.cpp.
 // Propose is called by the generator on one thread; Run on program threads, with the right context
@@ -40,8 +39,7 @@ class Proposer {
   virtual const World& Now() const = 0;
   virtual int Thread() const = 0;
   virtual int NewBuffer() = 0;
-  // Allocates so many bytes, in whatever way programs do, and perhaps writes some; the buffer, or
-  // kNone.
+  // Allocates in any way that programs do, and perhaps writes some; the buffer, or kNone.
   virtual int NewMemory(std::uint64_t bytes) = 0;
   virtual int NewObject() = 0;
   // The feature's own objects that Thread() may use, or kNone.
@@ -57,8 +55,7 @@ class Feature {
   // How many of 1,000 steps of a program that uses it (beside the 1,000 of everything else) are its
   // own.
   virtual unsigned PerMille() const = 0;
-  // Seeds decide whether they use it. What only --features names comes behind all these in the
-  // list.
+  // Whether seeds may choose it. Features that only --features names come last in the list.
   virtual bool IsDrawn() const { return true; }
   // What a thread's part of a program begins with: nothing is allocated, and there are default
   // streams alone. Not in the second context: the one that allocates first is managed.

@@ -32,7 +32,7 @@ class Generator : private Proposer {
   }
 
  private:
-  // Adds the operation when it makes sense here; a generator that proposes nonsense proposes again.
+  // A generator that proposes nonsense proposes again.
   bool Add(Operation operation) override {
     operation.thread = thread_;
     if (feature_ != kNone) operation.feature = feature_;
@@ -162,13 +162,12 @@ class Generator : private Proposer {
     Add({.kind = Kind::kStreamCreate, .stream = next_stream_++});
   }
 
-  // Where memory is allocated and what of it will be written: a few windows in buffers of any size.
   void AddAlloc() { AddAllocOf(dice_.Percent(30) ? SmallBytes() : LargeBytes()); }
 
   std::uint64_t SmallBytes() {
     return RoundUp(dice_.Magnitude(256, 1023 * kKiB), dice_.Percent(50) ? 256 : 1);
   }
-  // Like a training job, a program asks for a few sizes again and again.
+  // Like a training job, a program uses a few sizes again and again.
   std::uint64_t LargeBytes() {
     return dice_.Percent(50) ? favourite_bytes_[dice_.Below(favourite_bytes_.size())]
                              : AnyLargeBytes();
@@ -235,8 +234,8 @@ class Generator : private Proposer {
          .feature = world_.At(buffer).feature});
   }
 
-  // Memory is freed while work on it is still queued, and memory of the same or another size is
-  // taken and written: often just where the old work reads or writes.
+  // Memory is freed while work on it is queued, and then reused: often just where the old work
+  // reads or writes.
   void AddReuse() {
     const auto on_device = [](const Buffer& b) { return !b.InHostMemory(); };
     const int buffer = choose_.PickBuffer(on_device);
@@ -264,8 +263,7 @@ class Generator : private Proposer {
     return AddAllocOf(bytes, cuts_bytes);
   }
 
-  // Large buffers are used one after the other, with nothing between: data must leave and come back
-  // all the time.
+  // Large buffers are used in turn: data must leave and come back all the time.
   void AddSweep() {
     const auto large = [](const Buffer& b) { return !b.InHostMemory() && b.bytes > kChunkBytes; };
     for (std::uint64_t i = dice_.Between(3, 7); i > 0; --i) {
@@ -282,7 +280,6 @@ class Generator : private Proposer {
     if (buffer != kNone) AddKernelInto(buffer);
   }
 
-  // A kernel that writes `buffer` and reads `inputs` and perhaps more.
   void AddKernelInto(int buffer, std::vector<int> inputs = {}, bool slow = false) {
     Operation kernel{
         .kind = Kind::kKernel, .on_stream = true, .stream = choose_.PickStream(), .slow = slow};

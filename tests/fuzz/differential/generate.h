@@ -1,8 +1,7 @@
-// Makes a random CUDA program from a seed: what is allocated, computed, copied and freed, on which
-// streams and threads.
+// Makes a random CUDA program from a seed.
 //
-// Called once per seed, on one thread; pure. The list leaves the ordering out (see order.h): any
-// part of it that still stands on its own (see Keep) can be completed into a well-defined program.
+// Called once per seed, on one thread; pure. The list leaves the ordering out: order.h can complete
+// any part of it that Keep returns into a well-defined program.
 //
 // Invariants
 //  1. Every byte that an operation reads was written by an earlier one.
@@ -20,8 +19,7 @@ namespace spillway::fuzz {
 
 std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape);
 
-// Those operations of `program` whose origin is in `kept` and that still make sense without the
-// others.
+// Those operations whose origin is in `kept` and that still make sense without the others.
 std::vector<Operation> Keep(const std::vector<Operation>& program, const std::set<int>& kept);
 
 struct Size {

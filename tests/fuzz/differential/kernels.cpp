@@ -82,8 +82,7 @@ simulator::KernelCost StructCost(const simulator::LaunchShape&, void* const* arg
   return {Load<MixArguments>(arguments[0]).flops, 0};
 }
 
-// Flat parameters are 8 bytes each but the first, which is 4: the layout of the same fields in a
-// structure.
+// 8 bytes each but the first, which is 4: the layout of the same fields in a structure.
 struct FlatLayout {
   simulator::KernelParameter parameters[kFlatParameters];
 

@@ -1,5 +1,4 @@
-// The fuzzer's kernels: they hash what they read and write the hash, so that one wrong byte
-// spreads.
+// The fuzzer's kernels write a hash of what they read, so that one wrong byte spreads.
 //
 // The image goes to cuModuleLoadData/cuLibraryLoadData of the simulated driver
 // (simulator/kernels/image.h); bodies run on whichever thread drives it.
@@ -37,8 +36,8 @@ struct MixArguments {
   std::uint64_t flops = 0;
 };
 
-// As modules that a compiler made. The two above, with those of features without variables: their
-// kernels may be repeated. And those of features with variables, which may not.
+// As compiled modules. The first has the two above and those of features without variables, which
+// may be repeated; the second those with variables, which may not.
 const void* KernelImage();
 const void* VariablesImage();
 

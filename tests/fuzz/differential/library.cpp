@@ -78,7 +78,6 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
   return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-// First the workspace is made from x, then y from the workspace.
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*,
                                       const cudnnTensorDescriptor_t x_is, const void* x,
                                       const cudnnFilterDescriptor_t, const void*,
@@ -97,8 +96,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*,
   return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-// The first one is the only one of its kind, so that no budget hides it. Others need more than any
-// device has, or nothing.
+// The first is the only one of its kind, so no budget hides it. Others need more than any device
+// has, or nothing.
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
     const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t, const int requested,

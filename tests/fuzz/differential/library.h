@@ -1,13 +1,12 @@
-// A library of the fuzzer's own that answers to a name of cuDNN: one call, whose work is what the
-// fuzzer wants it to be.
+// A library of the fuzzer's own that answers to a name of cuDNN: the fuzzer decides its work.
 //
-// Spillway knows what cuDNN's documentation promises of a call by its name and arguments alone, so
-// programs meet its hooks above this library as above the real one. Used by features/recompute.cpp
-// on program threads; plain values, the caller's.
+// Spillway knows cuDNN's calls by name and arguments alone, so programs meet its hooks above this
+// library as above the real one. Used by features/recompute.cpp on program threads; plain values,
+// the caller's.
 //
-// The call is a batch norm's: `y` is made from all of `x` and of two parameters, and two statistics
-// are updated. Or it is a convolution's: `y` is made from all of `x`, by way of a workspace, as its
-// algorithm would make it. Its algorithms differ in workspace, determinism and math type.
+// The call is a batch norm's: all of `x` and two parameters make `y`, and two statistics are
+// updated. Or it is a convolution's: all of `x` makes `y` by way of a workspace. Its algorithms
+// differ in workspace, determinism and math type.
 #pragma once
 
 #include <cuda.h>
@@ -17,7 +16,6 @@
 
 namespace spillway::fuzz {
 
-// What the call is given as its handle.
 struct LibraryWork {
   CUfunction kernel = nullptr;
   CUstream stream = nullptr;
@@ -30,12 +28,12 @@ struct LibraryWork {
       false;  // contrary to the promise what is made again elsewhere comes out differently
 };
 
-// What it is given as a descriptor: of so many bytes, a multiple of four.
+// The call's descriptor. `bytes` is a multiple of four.
 struct LibraryTensor {
   std::uint64_t bytes = 0;
 };
 
-// The parameters of the kernel, each 8 bytes. Pointers may be null.
+// 8 bytes each. Pointers may be null.
 struct LibraryArguments {
   std::uint64_t y = 0;
   std::uint64_t y_bytes = 0;

@@ -11,18 +11,15 @@
 
 namespace spillway::fuzz {
 
-// The device buffers that one operation names, decoys and its object's too, each rounded up to 2
-// MiB.
+// An operation's device buffers, decoys and its object's too, each rounded up to 2 MiB.
 inline constexpr std::uint64_t kWidestOperationBytes = 32ull << 20;
 // Of living buffers below 1 MiB.
 inline constexpr std::uint64_t kSmallTotalBytes = 6ull << 20;
-// Of living buffers in the second context, each rounded up: memory there may be of the kind that
-// never moves.
+// Of living buffers in the second context, each rounded up: memory there may never move.
 inline constexpr std::uint64_t kSecondContextBytes = 16ull << 20;
 
-// Whether the program may hold the allocation besides all that it holds. In a context that is not
-// managed the driver packs small ones as it likes, and it keeps what was freed in a stream's order
-// until the stream has come there: their share of the budget is not known.
+// Whether the program may hold the allocation too. In a context that is not managed, the share of
+// small and of stream-ordered memory in the budget is not known.
 bool MayHold(const World& world, const Shape& shape, const Operation& alloc);
 
 }  // namespace spillway::fuzz

@@ -1,5 +1,4 @@
-// Runs random CUDA programs by seed, one after the other in one process, and prints what each of
-// them computed.
+// Runs random CUDA programs by seed in one process, and prints what each of them computed.
 //
 // The same seeds print the same lines with the driver alone and under the preload library with any
 // budget. Exit status: 0 all ran, 1 a program failed (its line says how; later seeds did not run),
@@ -74,7 +73,7 @@ std::set<int> ParseList(const char* text) {
   return numbers;
 }
 
-// The features named in a list; nothing when one is unknown.
+// Nothing when one of the names is unknown.
 std::optional<std::set<int>> ParseFeatures(const std::string& text) {
   std::set<int> features;
   std::stringstream names(text);
@@ -154,13 +153,12 @@ Shape ShapeFor(std::uint64_t seed, const Options& options) {
   return shape;
 }
 
-// The generated operations of a seed, or those kept of them.
 std::vector<Operation> Draft(std::uint64_t seed, const Shape& shape, const Options& options) {
   const std::vector<Operation> program = Repeat(Generate(seed, shape), shape, options.repetition);
   return options.kept && seed == options.last_seed ? Keep(program, *options.kept) : program;
 }
 
-// What the simulated driver has counted against its rules so far; 0 on any other driver.
+// Breaches that the simulated driver has counted; 0 on any other driver.
 std::uint64_t RuleBreaches() {
   using Reader = unsigned long long (*)(const char*);
   const char* const driver = std::getenv(environment::kDriver);
@@ -177,7 +175,7 @@ void Print(std::uint64_t seed, const std::vector<Operation>& program) {
   for (const Operation& operation : program) std::printf("  %s\n", ToText(operation).c_str());
 }
 
-// Runs one seed and prints its line; false when a call failed.
+// False when a call failed.
 bool RunSeed(std::uint64_t seed, const Options& options, Device& device) {
   const Shape shape = ShapeFor(seed, options);
   const std::vector<Operation> draft = Draft(seed, shape, options);

@@ -1,9 +1,7 @@
-// One step of a random CUDA program as plain data: what the generator makes, the orderer completes,
-// the executor runs.
+// One step of a random CUDA program as plain data.
 //
-// Threads: plain values. Ownership: none; buffers, streams, events and pools are named by small
-// numbers that are never used again within a program, so an operation means the same whichever
-// others are left out.
+// Threads: plain values. Ownership: none; objects have numbers that a program never reuses, so an
+// operation means the same whichever others are left out.
 //
 // Invariants
 //  1. `origin` is the operation's position in the generated list, kept by everything derived from
@@ -74,8 +72,7 @@ inline constexpr int kPerThreadStream = 1;
 inline constexpr int kFirstCreatedStream = 2;
 // Events that the generated program names for itself, of each thread.
 inline constexpr int kEventsPerThread = 4;
-// What the null stream and the synchronous calls mean: nvcc's --default-stream, here the same
-// macro.
+// What the null stream and the synchronous calls mean: nvcc's macro for --default-stream.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 inline constexpr int kDefaultStream = kPerThreadStream;
 #else
@@ -87,9 +84,8 @@ constexpr bool IsHostMemory(AllocForm form) {
          form == AllocForm::kPageable;
 }
 
-// A part of a buffer. Kernels read and write 8-byte words `stride_bytes` apart (0: every byte); 2D
-// and 3D copies and fills have rows `pitch_bytes` apart and slices of `slice_rows` rows. `bytes` is
-// the span from first to last byte.
+// Kernels use 8-byte words `stride_bytes` apart (0: every byte); 2D and 3D copies and fills have
+// rows `pitch_bytes` apart and slices of `slice_rows` rows. `bytes` is the whole span.
 struct View {
   int buffer = kNone;
   std::uint64_t offset_bytes = 0;
@@ -101,7 +97,7 @@ struct View {
   bool IsDense() const { return stride_bytes == 0 && pitch_bytes == 0; }
 };
 
-// The shape of a 2D or 3D copy or fill; rows == 0 for one-dimensional ones.
+// rows == 0 for one-dimensional copies and fills.
 struct Box {
   std::uint64_t row_bytes = 0;
   std::uint64_t rows = 0;
@@ -137,7 +133,7 @@ struct Operation {
   std::vector<Operation> body = {};  // features: operations that this one holds, as a graph does
   std::uint64_t salt = 0;
 
-  // Calls visit(view) for every part of a buffer that the operation writes.
+  // Calls visit(view) for every written part.
   template <typename Visit>
   void ForEachOut(Visit visit) const {
     if (out.buffer != kNone) visit(out);

@@ -75,8 +75,7 @@ class Orderer {
   std::vector<Operation> Take() { return std::move(completed_); }
 
  private:
-  // What CUDA orders before the next operation of a stream: all of the legacy rule is relied on for
-  // kernels, copies and sets only.
+  // Whether all of the legacy rule is relied on: for kernels, copies and sets only.
   enum class Rule { kPlain, kLegacyToo };
 
   LaneState& LaneFor(const Operation& operation) {
@@ -96,7 +95,6 @@ class Orderer {
     completed_.push_back(operation);
   }
 
-  // Accesses that must come before `operation`'s own.
   std::vector<Access> Needs(const Operation& operation) {
     std::vector<Access> needs;
     for (const View& view : operation.in) {
@@ -157,7 +155,7 @@ class Orderer {
 
   static View Whole(int buffer, std::uint64_t bytes) { return {buffer, 0, bytes}; }
 
-  // The clock that an operation enqueued now on `lane` would start from.
+  // The clock of an operation enqueued now.
   Clock Arrival(const LaneState& lane, Rule rule) {
     Clock clock = lane.clock;
     clock.Join(host_[lane.thread]);
@@ -225,8 +223,7 @@ class Orderer {
     }
   }
 
-  // The giver's stream reaches all uses, an event carries that to one of the taker's streams or to
-  // its host thread.
+  // The giver's stream reaches all uses; an event carries that to the taker.
   void AddHandOver(const Operation& operation) {
     std::vector<Access> uses;
     AddAllAccesses(Whole(operation.buffer, world_.At(operation.buffer).bytes), uses);
@@ -251,7 +248,7 @@ class Orderer {
     return streams[dice_.Below(streams.size())];
   }
 
-  // Streams, events and waits that the generated program has of its own, or that were inserted.
+  // Of the program's own, or inserted.
   void AddOrdering(const Operation& operation) {
     Clock& host = host_[operation.thread];
     switch (operation.kind) {
@@ -328,8 +325,7 @@ class Orderer {
     }
   }
 
-  // A living stream of the thread that has passed `need`, or kNone: the work's own stream where it
-  // lives.
+  // A stream of the thread that has passed `need`, preferably the work's own, or kNone.
   int StreamCovering(const Operation& cause, const Access& need) {
     const auto own = lanes_.find(need.lane);
     if (own->second.live && own->second.thread == cause.thread) return own->second.stream;
@@ -339,7 +335,6 @@ class Orderer {
     return kNone;
   }
 
-  // An event recorded after `need`: an old one, or one recorded now.
   int EventCovering(const Operation& cause, const Access& need) {
     for (const auto& [id, event] : events_) {
       if (event.thread == cause.thread && event.clock.Covers(need) && dice_.Percent(60)) return id;

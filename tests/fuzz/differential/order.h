@@ -1,5 +1,4 @@
-// Completes a generated list of operations with the waits that a correct CUDA program needs between
-// them.
+// Completes a generated list of operations with the waits that a correct CUDA program needs.
 //
 // Called once per program, on one thread; values in, values out; deterministic.
 //
@@ -20,8 +19,8 @@
 //  6. cuMemFree of other memory waits for all work of its context: in programs that have a
 //  kFreeBarrier that is how the host
 //     waits, whatever for; else it counts as no wait.
-// With `omitted` set, inserted operations of that kind are left out: a broken program, to see that
-// it is noticed.
+// With `omitted` set, inserted operations of that kind are left out: a broken program, to be
+// noticed.
 #pragma once
 
 #include <optional>

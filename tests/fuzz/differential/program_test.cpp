@@ -1,6 +1,5 @@
-// What the fuzzer itself must get right before its findings mean anything: programs are the same
-// for the same seed, and the waits between operations are those that CUDA's rules demand, no fewer
-// and no more.
+// The fuzzer itself: equal seeds give equal programs, with the waits that CUDA's rules demand, no
+// fewer and no more.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +52,7 @@ std::vector<Operation> With(std::vector<Operation> program, std::vector<Operatio
   return program;
 }
 
-// Of a program of one host thread, at any time.
+// For a program of one host thread.
 std::uint64_t MostInSecondContextBytes(const std::vector<Operation>& program) {
   std::uint64_t most_bytes = 0;
   World world;
@@ -84,9 +83,8 @@ TEST(ProgramTest, StaysBelowItsLimitOfLiveMemory) {
   }
 }
 
-// The opening's buffers stay, where the program itself had freed them before it allocated more: one
-// that held 32 MiB in the second context was refused a launch that needed 30 more, of a budget
-// of 64.
+// Regression: the opening's buffers stay where the program had freed them. One that held 32 MiB in
+// the second context was refused a launch that needed 30 more, of a budget of 64.
 TEST(ProgramTest, RepeatedStaysBelowItsLimits) {
   const Shape shape{.hosts = 1, .contexts = 2};
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
@@ -95,9 +93,8 @@ TEST(ProgramTest, RepeatedStaysBelowItsLimits) {
   }
 }
 
-// What features allocate counts, too: a texture's memory did not, and a program that held 20 MiB in
-// the second context was refused a launch that needed 32 more beside textures and slabs, of a
-// budget of 64 (seed 1254).
+// Regression: a texture's memory did not count. A program that held 20 MiB in the second context
+// was refused a launch that needed 32 more, of a budget of 64 (seed 1254).
 TEST(ProgramTest, StaysBelowItsLimitsWithFeatures) {
   Shape shape{.hosts = 1, .contexts = 2};
   for (std::size_t i = 0; i < AllFeatures().size(); ++i) shape.features.insert(static_cast<int>(i));

@@ -1,5 +1,4 @@
-// A small seeded generator of numbers (SplitMix64): the same seed gives the same program on every
-// machine.
+// A small seeded generator (SplitMix64), equal on every machine.
 //
 // Used by the fuzzer's generator and orderer, on one thread; a plain value, copied freely.
 #pragma once
@@ -31,8 +30,7 @@ class Random {
     return low + Below(high - low + 1);
   }
   bool Percent(unsigned percent) { return Below(100) < percent; }
-  // A size in [low, high] whose order of magnitude is uniform; a power of two decides, the rest is
-  // random.
+  // A size in [low, high] whose order of magnitude is uniform.
   std::uint64_t Magnitude(std::uint64_t low, std::uint64_t high) {
     unsigned doublings = 0;
     while ((low << (doublings + 1)) <= high) ++doublings;

@@ -1,5 +1,5 @@
-// Makes of a random program one that does the same again and again, as training does: what it
-// begins with stays, the rest is an iteration.
+// Makes of a random program one that iterates, as training does: what it begins with stays, the
+// rest is an iteration.
 //
 // Called once per program, on one thread; pure.
 //

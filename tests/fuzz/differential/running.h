@@ -1,5 +1,4 @@
-// What an operation of a program is run with: the device, the table of what the program has made,
-// its digest.
+// What an operation is run with.
 //
 // Handed to Feature::Run by the executor, on the program thread that the operation belongs to.
 #pragma once

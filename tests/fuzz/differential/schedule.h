@@ -1,5 +1,4 @@
-// One host thread runs at a time, and a seed decides after each step which one: a schedule that can
-// be repeated.
+// One host thread runs at a time, and a seed decides which: a schedule that can be repeated.
 //
 // Made by main for each program, on the main thread; every host thread of the program holds a Turn
 // while it runs. The steps are the library's schedule points (base/schedule_point.h, only in

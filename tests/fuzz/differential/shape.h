@@ -1,5 +1,4 @@
-// How large a program is, on how many host threads and in how many contexts it runs, and which
-// features it uses.
+// A program's size, host threads, contexts and features.
 //
 // A plain value; a seed decides it, options of the command line may override.
 //
@@ -26,8 +25,7 @@ struct Shape {
   int ContextOf(int thread) const { return thread / hosts; }
 };
 
-// Most seeds make plain programs of one thread; the others have more threads, a second context or
-// some features.
+// Most seeds make plain programs of one thread.
 Shape ShapeOf(std::uint64_t seed);
 
 }  // namespace spillway::fuzz

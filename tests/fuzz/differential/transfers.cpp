@@ -20,8 +20,7 @@ void* HostAddressOf(const View& view, const Table& table) {
   return reinterpret_cast<void*>(AddressOf(view, table));
 }
 
-// One side of a 2D or 3D copy: a base before the first byte, and the way from there in columns,
-// rows and slices.
+// One side of a 2D or 3D copy: a base before the first byte, and the distance from there.
 struct Corner {
   CUmemorytype type;
   std::uint64_t base;
@@ -137,7 +136,7 @@ void CopyLineOnStream(const Operation& operation, const Table& table) {
   }
 }
 
-// The pointer passed lies anywhere in the buffer; the kernel is told the way to the bytes it means.
+// The pointer lies anywhere in the buffer; the kernel is told the way to its bytes.
 ViewArgument ArgumentFor(const View& view, const Table& table, std::uint64_t dice) {
   const Slot& slot = table.slots[view.buffer];
   const std::uint64_t meant = AddressOf(view, table);

@@ -1,8 +1,7 @@
-// What exists at a point of a random program: which buffers, streams, events and pools live, whose
-// they are, and which bytes have been written.
+// What exists at a point of a random program, whose it is, and which bytes have been written.
 //
-// Used by the generator (to choose operations that make sense) and to drop from a shortened program
-// what lost its footing; on one thread. Owns its tables.
+// Used by the generator, and to drop from a shortened program what lost its footing; on one thread.
+// Owns its tables.
 //
 // Invariants
 //  1. An allowed operation names only living things of its own thread and reads only initialised
@@ -45,7 +44,7 @@ struct Stream {
   bool blocking = true;
 };
 
-// Something that a feature made: a graph, a texture, an array.
+// Made by a feature: a graph, a texture, an array.
 struct Object {
   int feature = kNone;
   int thread = 0;
@@ -54,7 +53,7 @@ struct Object {
       maker;  // its `names` are what uses of the object access, besides what they say themselves
 };
 
-// The calls of a buffer's life that stream-ordered allocation knows.
+// Calls of stream-ordered allocation.
 constexpr bool IsStreamOrdered(AllocForm form) {
   return form == AllocForm::kAsync || form == AllocForm::kPool;
 }
@@ -71,7 +70,7 @@ class World {
   bool IsBlocking(int stream) const;
   std::vector<int> EventsOf(int thread) const;
   std::vector<int> PoolsOf(int thread) const;
-  // The living objects of `thread` that a feature made and that may still be used.
+  // Those that a feature made and that may still be used.
   std::vector<int> ObjectsOf(int feature, int thread) const;
   const Object& ObjectAt(int object) const { return objects_.at(object); }
   std::uint64_t LiveDeviceBytes() const { return live_device_bytes_; }

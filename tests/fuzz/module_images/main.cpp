@@ -1,5 +1,5 @@
-// Mutants of real modules, from a seed: no reader leaves the image, and what is listed can be
-// launched. usage: module_images_fuzz ROUNDS [SEED]
+// Mutants of real modules: no reader leaves the image, and what is listed can be launched. usage:
+// module_images_fuzz ROUNDS [SEED]
 //
 // Each image ends where unmapped memory begins, so that a read beyond it ends the program.
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Runs the fuzzer's entry without a fuzzing engine: mutants of good files, from a seed. usage:
-// trace_reader_fuzz ROUNDS [SEED]
+// Runs the fuzzer's entry on mutants of good files, without an engine. usage: trace_reader_fuzz
+// ROUNDS [SEED]
 #include <cstdio>
 #include <cstdlib>
 #include <random>

@@ -1,5 +1,5 @@
-// Feeds the readers of profile and trace files: whatever they accept keeps its invariants and
-// survives a round trip.
+// What the readers of profile and trace files accept keeps its invariants and survives a round
+// trip.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Measuring for the probe: host time, device time, medians, several processes at the same moment.
+// Host time, device time, medians, several processes at the same moment.
 //
 // Called by: the probe's cases, on their thread.
 #pragma once
@@ -23,8 +23,7 @@ double MicrosecondsSince(std::chrono::steady_clock::time_point start);
 // Device milliseconds between two events around `work`, which enqueues into `stream`.
 double DeviceMs(CUstream stream, const std::function<void()>& work);
 
-// Collects durations by operation and reports each median as "<prefix> <operation>" in
-// microseconds.
+// Reports each operation's median as "<prefix> <operation>" in microseconds.
 class Durations {
  public:
   // Runs `call`, which must succeed, and adds its host duration to `operation`.
@@ -39,9 +38,8 @@ class Durations {
   std::vector<Series> series_;
 };
 
-// Forks `count` processes, starts `body(index)` in all of them at the same moment, and waits for
-// them. Must be called before this process initialises the driver. `prepare` runs in each before
-// that moment.
+// Starts `body(index)` in `count` forked processes at the same moment, and waits for them. Must be
+// called before this process initialises the driver. `prepare` runs in each before that moment.
 void InProcessesAtOnce(int count, const std::function<void(int)>& prepare,
                        const std::function<void(int)>& body);
 

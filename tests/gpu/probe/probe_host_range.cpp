@@ -200,8 +200,7 @@ CONTRACT_ALONE(Item7SharedHandle, DeviceHandle, "docs/gpu, item 7") {
   ShareWithAnotherProcess(Exportable(DeviceMemory()));
 }
 
-// A write through one address must be visible through the other once the writing operation is
-// complete.
+// Once a write through one address is complete, it must be visible through the other.
 CONTRACT_ALONE(Item8Aliases, AcrossKernelsAndCopies, "docs/gpu, item 8") {
   UseVmm();
   const std::size_t size_bytes = 32 * kMiB, count = size_bytes / 4;

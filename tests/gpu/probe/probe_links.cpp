@@ -65,7 +65,7 @@ double OneWay(CopyChunk copy, const HostMemoryKind& host, CUdeviceptr device, st
   return GigabytesPerSecond(static_cast<double>(VolumeBytes()), ms);
 }
 
-// Both directions at once, from their common start to the later end: their total rate.
+// Their total rate, from the common start to the later end.
 double BothWays(const HostMemoryKind& in, const HostMemoryKind& out, CUdeviceptr device,
                 std::size_t chunk) {
   const CUstream down = MakeStream(), up = MakeStream();

@@ -1,8 +1,8 @@
 // docs/gpu, item 2: mapping calls while the device works, and while another thread
 // launches.
 //
-// The program's thread makes Spillway's mapping calls, which holds up its launches. Another thread
-// could make them, if the driver lets both proceed.
+// Spillway's mapping calls hold up the launches of the program's thread. Another thread could make
+// them, if the driver lets both proceed.
 #include <algorithm>
 #include <atomic>
 #include <thread>

@@ -1,5 +1,5 @@
-// Allocates through a library: 12 times 2 MiB by one function, then 4 times 1 MiB by another. In
-// between it throws and catches, and prints the throwing library.
+// Allocates through a library: 12 times 2 MiB, then 4 times 1 MiB by another function. In between
+// it throws, catches, and prints the throwing library.
 #include <cuda.h>
 #include <dlfcn.h>
 

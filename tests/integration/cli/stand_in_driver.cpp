@@ -1,5 +1,4 @@
-// A libcuda.so.1 that answers the launcher's and the doctor's queries as the test's environment
-// variables say.
+// A libcuda.so.1 that answers the launcher and the doctor by the test's environment variables.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

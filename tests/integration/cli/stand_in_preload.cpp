@@ -1,4 +1,4 @@
-// A libspillway.so that only writes the peak that the test names when the launched process ends.
+// A libspillway.so that only writes the test's peak when the launched process ends.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// A program whose kernels nobody documents, under the preload library. Some lie: they do something
-// else when they run once more. The program never receives a byte that is wrong.
+// A program with undocumented kernels under the preload library. Some lie: they do something else
+// when they run once more. The program never receives a wrong byte.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +71,6 @@ class EffectsProgramTest : public testing::Test {
     setenv("SPILLWAY_LEARN", "always", 1);
     setenv("SPILLWAY_RECOMPUTE", "eager", 1);
   }
-  // The rest of SetUp, once a test has set what it wants.
   void Begin(const Image& image = kPlain) {
     CUcontext context = nullptr;
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
@@ -97,7 +96,6 @@ class EffectsProgramTest : public testing::Test {
     ASSERT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr),
               CUDA_SUCCESS);
   }
-  // The kernel over new memory, which holds what it has to in the end.
   void UseAndFree(const char* name) {
     const CUdeviceptr y = Allocated();
     Launch(name, y, x_);
@@ -221,14 +219,14 @@ TEST_F(EffectsProgramTest, AWordToAwaitIsNotEnqueuedBehindALiar) {
             CUDA_ERROR_LAUNCH_FAILED);
 }
 
-// A free may wait for the device, so the program may read what earlier work brought.
+// A free may wait for the device, so the program may then read.
 TEST_F(EffectsProgramTest, ALiarStopsTheFree) {
   BeginUnparked();
   const CUdeviceptr y = LieOnItsWay().second;
   EXPECT_EQ(cuMemFree(y), CUDA_ERROR_LAUNCH_FAILED);
 }
 
-// What arrays hold, kernels read by a number.
+// Kernels read arrays by a number.
 TEST_F(EffectsProgramTest, WithATextureNothingIsLaunchedTwice) {
   BeginUnparked();
   CUtexObject texture = 0;
@@ -245,7 +243,7 @@ TEST_F(EffectsProgramTest, WithATextureNothingIsLaunchedTwice) {
   EXPECT_EQ(runs, 5);
 }
 
-// Launches of the program may run beside a replay, and find the variable as that has left it.
+// Launches beside a replay would find the variable changed.
 TEST_F(EffectsProgramTest, BesideAVariableNothingIsLaunchedTwice) {
   BeginUnparked(kWithVariable);
   const CUdeviceptr y = Dropped("copy");

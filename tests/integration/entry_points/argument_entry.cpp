@@ -1,5 +1,4 @@
-// Calls two functions without hooks, each twice: the first call goes through the resolver, the
-// second does not.
+// Calls two functions without hooks, first through the resolver, then without.
 #define CUDA_ENABLE_DEPRECATED  // texture references
 #include <cuda.h>
 

@@ -1,5 +1,4 @@
-// A library in front of the driver, like a tracer: reports each call and passes it on to the next
-// library.
+// A library in front of the driver, like a tracer: reports each call and passes it on.
 #include <dlfcn.h>
 
 #include <cstdio>

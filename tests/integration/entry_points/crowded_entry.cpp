@@ -1,5 +1,5 @@
-// Many threads make the process's first CUDA calls at once, while one opens a plug-in whose
-// constructor makes another. Prints the number of calls that succeeded.
+// Many threads make the first CUDA calls at once, while one opens a plug-in whose constructor makes
+// another. Prints the number of successful calls.
 #include <dlfcn.h>
 
 #include <atomic>

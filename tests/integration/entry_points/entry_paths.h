@@ -1,6 +1,5 @@
-// Where the programs, plug-ins and drivers of the entry points' tests are.
-//
-// Used by the tests of entry points and of the preload library's silence.
+// The paths of the programs, plug-ins and drivers that the tests of entry points and of the preload
+// library's silence use.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Every entry point to the driver leads to the same hooks, over the simulated driver and over a
-// driver that records its callers.
+// Every entry point leads to the same hooks, over the simulated driver and over one that records
+// callers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,8 +24,7 @@ using Command = std::vector<std::string>;
 const std::string kDriverFolder = EntryDriverFolder();
 const std::string kSearchedEntry = EntryPath("searched_entry");
 
-// The profile by its path, because one of the programs opens the driver through a link in another
-// folder.
+// By its path, because one program opens the driver through a link in another folder.
 Environment Bare() {
   return {{"LD_LIBRARY_PATH", kDriverFolder + ":" + EntryFolder()},
           {"SPILLWAY_SIM_PROFILE", kDriverFolder + "/profiles/h200.profile"}};
@@ -124,10 +123,8 @@ TEST(EntryPointsTest, OtherLinkNamespacesAreUnaffected) {
 }
 
 TEST(EntryPointsTest, OtherLibrarysFunctionsOfEqualNamesAreUnaffected) {
-  // Given the simulated driver as the driver, and another library with functions of the same names
   const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", WitnessDriver()}, Preloaded());
 
-  // Then lookups in that library return its own functions
   EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
   EXPECT_THAT(preloaded.standard_output, Not(HasSubstr("libspillway")));
 }
@@ -269,7 +266,6 @@ TEST(EntryPointsTest, DriverIsFoundBehindACopyOfOurLibrary) {
 
   const Ended ended = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);
 
-  // Then they come from that driver and from our library
   EXPECT_THAT(ended.standard_output, HasSubstr("cuFromTheFuture libcuda.so.1:cuFromTheFuture\n"));
   EXPECT_THAT(ended.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
   std::filesystem::remove_all(folder);

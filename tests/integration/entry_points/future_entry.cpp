@@ -1,6 +1,6 @@
-// A program of a newer toolkit. It is linked with one function that only a newer driver has, with
-// all symbols bound at its start, and looks the other forty-nine up by name. It also allocates
-// device memory, so that there is something to report.
+// A program of a newer toolkit. It is linked with one function of a newer driver, bound at its
+// start, and looks forty-nine others up by name. It also allocates memory, so that there is
+// something to report.
 #include <cuda.h>
 #include <dlfcn.h>
 

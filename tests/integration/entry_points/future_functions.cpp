@@ -1,4 +1,4 @@
-// Fifty functions that no released driver has, for a driver newer than the preload library.
+// Fifty functions of no released driver.
 #define FUTURE(number)                                                              \
   extern "C" __attribute__((visibility("default"))) int cuFromTheFuture##number() { \
     return 9000 + 1##number;                                                        \

@@ -1,5 +1,5 @@
-// Entry point cases that users of other projects have reported. Each test is named after its line
-// in that list (T1, T2, ...).
+// Cases that users of other projects have reported; each test has its line's name in that list (T1,
+// T2).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ TEST(PeersT1, EveryHookCallsTheDriversFunctionOfItsOwnName) {
   EXPECT_EQ(ended.exit_code, 0);
 }
 
-// The bare driver's answer, with the hooks' locations in place of the driver's.
+// With the hooks' locations in place of the driver's.
 std::string Hooked(const std::string& bare) {
   std::istringstream words(bare);
   std::string hooked;
@@ -183,7 +183,6 @@ TEST(PeersT5, LibrariesBehindOursAreNotReachedByTheProgramsCalls) {
 class PeersT6 : public ::testing::TestWithParam<bool> {};
 
 TEST_P(PeersT6, AnotherLibraryThatExportsDlsymCoexists) {
-  // Given another library that exports dlsym, before or behind ours
   Environment environment = Preloaded();
   const bool is_first = GetParam();
   const std::string other = EntryPath("libsecond_dlsym.so");

@@ -1,5 +1,5 @@
-// Makes every cuGetProcAddress request of FILE ("NAME ver=V flags=F" a line, first the empty name)
-// and prints the location of each answer.
+// Makes every cuGetProcAddress request of FILE ("NAME ver=V flags=F" a line) and prints the
+// locations.
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The real runtime's 440 requests, and every name of its dlsym fallback. Each gets the hook of
-// exactly the symbol that the bare driver returns, or that symbol itself.
+// The real runtime's 440 requests, and every name of its dlsym fallback, get the hook of exactly
+// the symbol that the bare driver returns, or that symbol.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -83,8 +83,8 @@ TEST(ProcAddressTest, RuntimesRequestsGetTheHooksOfTheirVersionAndStreamFlavour)
   EXPECT_EQ(bare.size(), 440u);
   EXPECT_GE(ExpectSameButHooked(bare, preloaded), 60);
 
-  // Three requests that a table by name alone would answer wrongly: two versions of one name, and
-  // the per-thread stream.
+  // By name alone, these would be answered wrongly: two versions of one name, and the per-thread
+  // stream.
   EXPECT_EQ(preloaded.at("cuGetProcAddress 11030 0 answer=0 status=0"),
             "libspillway.so:cuGetProcAddress");
   EXPECT_EQ(preloaded.at("cuGetProcAddress 12000 0 answer=0 status=0"),

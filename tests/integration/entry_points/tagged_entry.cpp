@@ -1,5 +1,5 @@
-// Calls every function of the driver with zero arguments. Prints the functions that returned
-// another number: a hook that calls another form would.
+// Calls every function of the driver with zeros, and prints those that returned another's number: a
+// hook that calls another form would.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 // A driver without devices that records, in $ENTRY_POINTS_WITNESS_FILE, the calling library of each
 // call.
 //
-// It has every function of the driver (witness_stubs.cpp), so the real CUDA runtime finds all that
-// it looks up. All functions but these return NOT_SUPPORTED.
+// It has every function (witness_stubs.cpp), so the real CUDA runtime finds all that it looks up.
+// All but these return NOT_SUPPORTED.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -50,8 +50,7 @@ WITNESS int cuGetExportTable(const void** table, const void*) {
   return 500;
 }
 
-// Ignores versions except this function's own: the runtime continues with the one that it gets
-// here.
+// Ignores versions except this function's own: the runtime continues with that one.
 WITNESS int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t,
                                 int* status) {
   WriteDown("cuGetProcAddress_v2 from", __builtin_return_address(0));

@@ -1,6 +1,6 @@
 // A small training. Each iteration makes layers from layers, adds to a persistent sum, and frees
-// all layers at its end, long after their last use. Each fifth iteration first reads one layer to
-// the host, and adds another to the sum.
+// all layers long after their last use. Each fifth one first reads one layer to the host, and adds
+// another.
 //
 // Prints what it has read, and the sum's words at the end.
 #include <cuda.h>
@@ -31,7 +31,7 @@ std::uint64_t Digest(CUdeviceptr from) {
   return digest;
 }
 
-// Each layer is the previous one plus a part of its own.
+// Each layer adds a part of its own to the previous one.
 std::vector<CUdeviceptr> Forward(int iteration) {
   std::vector<CUdeviceptr> layers(kLayers);
   Check(cuMemAlloc(&layers[0], kBytes));

@@ -1,5 +1,4 @@
-// A program's view of its memory under a budget of 64 MiB (set by CTest together with the preload
-// library).
+// A program's view of its memory under a budget of 64 MiB, which CTest sets.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +31,7 @@ constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}};
 const KernelEntry kKernels[] = {{"add_index", AddIndex, nullptr, 2, kParameters}};
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
-// The statistics of the simulator, the driver under the preload library.
+// The statistics of the simulator.
 using spillway::test::Statistics;
 
 class MemoryUnderBudgetTest : public testing::Test {
@@ -228,8 +227,7 @@ TEST_F(MemoryUnderBudgetTest, TwoThreadsThatNeedTheWholeBudgetTakeTurns) {
   second.join();
 }
 
-// Regression: the wait for memory spun for ever. In a context that a fault has ended, event queries
-// fail and never succeed.
+// Regression: the wait for memory spun for ever, as event queries fail in a faulted context.
 int ExitCodeAfterAFault() {
   CUlibrary library;
   CUkernel kernel;

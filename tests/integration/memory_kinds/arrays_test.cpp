@@ -1,5 +1,4 @@
-// The driver holds arrays. Spillway evicts memory for them, charges them, and restores what it
-// evicted.
+// The driver holds arrays; Spillway evicts memory for them, charges them, and restores it.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {

@@ -1,5 +1,4 @@
-// Pools under a budget: their memory moves like any other, and their statistics are those that the
-// driver would report.
+// Pools under a budget: their memory moves, and their statistics are the driver's.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -114,8 +113,7 @@ TEST_F(PoolsTest, PoolWithAMaximumSizeIsDriverServedAndCharged) {
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// A pool with a threshold keeps freed memory on the device; it stays charged until the pool is
-// trimmed.
+// Freed memory stays charged until the pool is trimmed.
 TEST_F(PoolsTest, FreedMemoryThatADriverServedPoolKeepsStaysCharged) {
   Start();
   CUmemPoolProps properties = Properties();

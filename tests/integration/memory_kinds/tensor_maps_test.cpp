@@ -43,7 +43,7 @@ SPILLWAY_ONE_KERNEL(kLoadColumn, "load_column", LoadColumn, nullptr, 2, kByValue
 SPILLWAY_ONE_KERNEL(kLoadByPointer, "load_by_pointer", LoadByPointer, nullptr, 2, kByPointer);
 SPILLWAY_ONE_KERNEL(kLoadByStruct, "load_by_struct", LoadByStruct, nullptr, 2, kByStruct);
 
-// Tensors of floats with their maps; all but the last are evicted.
+// All but the last of the tensors are evicted.
 class TensorMapsTest : public JobTest {
  protected:
   void SetUp() override {
@@ -128,7 +128,7 @@ TEST_F(TensorMapsTest, Im2colMapsAreFoundToo) {
   EXPECT_EQ(Run(&kLoadColumn, "load_column", &map), 1.0f);
 }
 
-// Without parking, because parked memory would hide a map that is not followed.
+// Parked memory would hide a map that is not followed.
 TEST_F(TensorMapsTest, MapsInDeviceMemoryAreFollowed) {
   setenv("SPILLWAY_PARK", "off", 1);
   MakeTensors();

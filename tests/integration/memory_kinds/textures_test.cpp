@@ -1,5 +1,4 @@
-// A kernel reaches linear memory through a texture object's handle. A scan of parameters cannot
-// tell the handle from a number.
+// Kernels reach linear memory through a texture's handle, which a scan cannot tell from a number.
 #include "simulator/kernels/device/textures.h"
 #include "tests/regressions/job.h"
 
@@ -107,8 +106,7 @@ TEST_F(TexturesTest, MemoryIsEvictableOnceItsTexturesAreDestroyed) {
   EXPECT_TRUE(IsAll(texels, 48 * kMiB, Bits(1.0f)));
 }
 
-// Memory may be freed before its texture objects end; no object holds the next allocation at that
-// address.
+// No object holds the next allocation at that address.
 TEST_F(TexturesTest, FreedMemoryIsNoLongerHeld) {
   Start();
   const CUdeviceptr texels = Filled(48 * kMiB, 1);

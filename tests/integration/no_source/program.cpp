@@ -66,13 +66,13 @@ class Program {
         else
           Scale(i + 1, i, 0.5f + static_cast<float>(round));
       }
-      // Kernels use it in the next round; nobody may read it before.
+      // Nobody may read it before the kernels of the next round.
       if (round + 1 < rounds) Replace(static_cast<std::size_t>(round) % buffers_.size());
     }
     RunGraph();
   }
-  // Regression: an address of freed memory in a struct's unused bytes named all of the pool's
-  // memory around it, which was cleared.
+  // Regression: an address of freed memory in unused bytes named the pool's memory around it, which
+  // was cleared.
   void KeepNeighboursOfFreedMemory() {
     constexpr std::size_t kBytes = 4096;
     CUdeviceptr freed = 0, kept = 0;
@@ -89,8 +89,8 @@ class Program {
     buffers_.pop_back();
     sizes_.pop_back();
   }
-  // Regression: host memory that a struct's unused bytes led to was cleared, whatever a copy had
-  // put there. Without a rule the kernel counts as writing all that its bytes lead to.
+  // Regression: host memory that unused bytes led to was cleared. Without a rule the kernel counts
+  // as writing all that its bytes lead to.
   void KeepHostMemoryBesideARule() {
     if (std::getenv("SPILLWAY_SIM_RULES") == nullptr) return;
     constexpr std::size_t kBytes = 4096;
@@ -137,7 +137,6 @@ class Program {
     MUST(cuMemcpyHtoD(buffer, data.data(), data.size()));
     return buffer;
   }
-  // Frees a buffer and makes one of the same size, without data.
   void Replace(std::size_t i) {
     MUST(cuMemFree(buffers_[i]));
     buffers_[i] = Make(sizes_[i], 1);

@@ -1,5 +1,4 @@
-// Forks before or after (first argument) it has initialised CUDA. Parent and child print the
-// answers that they get.
+// Forks before or after it has initialised CUDA. Parent and child print their answers.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/wait.h>

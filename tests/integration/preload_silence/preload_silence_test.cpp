@@ -62,8 +62,6 @@ TEST(PreloadSilenceTest, NothingIsOpenedStartedOrCaughtWithoutCuda) {
 }
 
 TEST(PreloadSilenceTest, ForkedChildGetsTheDriversOwnAnswersAndWritesNothing) {
-  // Given a parent that has initialised CUDA under a budget of 1 GiB, and the same program without
-  // Spillway
   const Ended bare = RunProgram({EntryPath("forking_program"), "after"}, Bare());
   const Ended preloaded = RunProgram({EntryPath("forking_program"), "after"}, Preloaded());
 

@@ -1,5 +1,4 @@
-// Ends of processes in every form, with work in flight, and with CUDA calls from code that runs at
-// exit.
+// Ends of processes in every form, with work in flight, and with CUDA calls at exit.
 #include <signal.h>
 #include <unistd.h>
 
@@ -86,9 +85,8 @@ int ExitFromThread(const std::string&) {
   }
 }
 
-// CUDA calls from handlers and destructors that run during exit. `answers` tells whether they
-// worked as usual. Once the driver shuts down (CUDA_ERROR_DEINITIALIZED), that error passes
-// through.
+// CUDA calls from handlers and destructors at exit. `answers` tells whether they worked as usual;
+// once the driver shuts down, CUDA_ERROR_DEINITIALIZED passes through.
 CUdeviceptr left_over = 0;
 
 void CallAtExit(const char* who) {

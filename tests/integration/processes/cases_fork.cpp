@@ -41,7 +41,6 @@ int StatusOf(const std::function<void()>& body) {
   return status;
 }
 
-// Prints the answers to each call of a process that inherited CUDA.
 void PrintAnswers(CUdeviceptr inherited) {
   CUcontext context = nullptr;
   CUdeviceptr address = inherited;
@@ -154,8 +153,7 @@ int PosixSpawn(const std::string& self) {
   return 0;
 }
 
-// Like a server of workers: the parent loads everything without using CUDA, and each worker
-// initialises it.
+// The parent loads everything without using CUDA, and each worker initialises it.
 int PreFork(const std::string&) {
   constexpr int kWorkers = 4;
   pid_t workers[kWorkers];
@@ -207,9 +205,8 @@ int ForkStorm(const std::string&) {
   return 0;
 }
 
-// The library learns and plans on a thread of its own. Whatever locks it holds at a fork, every
-// kind of child must end: one that leaves at once, one that exits, one that allocates, and one that
-// becomes another program.
+// Whatever locks the planning thread holds at a fork, every kind of child must end: one that leaves
+// at once, exits, allocates, or becomes another program.
 int ForkWhilePlanning(const std::string&) {
   constexpr int kRounds = 24, kChildrenPerRound = 6;
   Begin();

@@ -1,4 +1,4 @@
-// A long random walk through every way to allocate and free device memory: the accounts stay exact.
+// A long random walk through every way to allocate and free: the accounts stay exact.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ class Walk {
     place.kind = Place::kEmpty;
   }
 
-  // A handle for other processes; the driver decides whether there can be one.
+  // The driver decides whether there can be a handle.
   static void ShareOnce(const Place& place) {
     CUipcMemHandle handle;
     if (place.kind == Place::kPlain) cuIpcGetMemHandle(&handle, place.address);

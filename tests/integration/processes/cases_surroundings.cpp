@@ -1,5 +1,4 @@
-// What a process has besides CUDA and must keep: signals, exceptions, its environment, libraries
-// that are loaded and unloaded.
+// What a process must keep besides CUDA: signals, exceptions, environment, loaded libraries.
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +25,7 @@ void Tick(int) {
   if (&here >= handler_stack && &here < handler_stack + sizeof handler_stack) ++ticks_on_own_stack;
 }
 
-// A profiler's signal arrives a thousand times a second, on a stack of its own, while memory moves.
+// A signal arrives a thousand times a second, on its own stack, while memory moves.
 int SignalStorm(const std::string&) {
   const stack_t stack = {.ss_sp = handler_stack, .ss_flags = 0, .ss_size = sizeof handler_stack};
   sigaltstack(&stack, nullptr);
@@ -95,7 +94,6 @@ int Throw(int depth) {
   return Throw(depth - 1) + 1;
 }
 
-// Throws many exceptions, each through some frames.
 void ThrowOften() {
   constexpr int kThrows = 2000;
   for (int i = 0; i < kThrows; ++i) {
@@ -144,7 +142,6 @@ int Dlclose(const std::string& self) {
   return 0;
 }
 
-// A process cannot change its own settings after its start.
 int EditedEnvironment(const std::string&) {
   setenv("SPILLWAY_BUDGET", "1099511627776", 1);
   unsetenv("SPILLWAY_REPORT");

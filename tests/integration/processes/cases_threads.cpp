@@ -40,7 +40,7 @@ int PrimaryContextAnew(const std::string&) {
   return 0;
 }
 
-// A thread's own context beside the primary one, created and destroyed repeatedly.
+// A thread's own context beside the primary one.
 int ContextsComeAndGo(const std::string&) {
   const CUcontext primary = Begin();
   Work work(9);

@@ -90,7 +90,7 @@ TEST_P(ProcessLifeTest, BehavesAsWithoutSpillway) {
 
 std::string NameOf(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
-// Cases that users of other projects reported (reference: their trackers), by number.
+// Reported by users of other projects, by number.
 INSTANTIATE_TEST_SUITE_P(PeersT9, ProcessLifeTest,
                          ::testing::Values("ledger_walk", "ledger_walk_killed"), NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT13, ProcessLifeTest,
@@ -134,7 +134,6 @@ TEST_F(ProcessTest, WorkersForkedBeforeCudaHaveTheirOwnBudgets) {
   EXPECT_EQ(Live("pre_fork", Preloaded()).standard_output, "4 workers\n");
 }
 
-// An exit at any moment, while threads are in every hook.
 TEST_F(ProcessTest, ExitsAmongWorkingThreadsSucceed) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Live("exit_during_work", Preloaded()).exit_code, 7);
 }
@@ -172,8 +171,7 @@ TEST_F(ProcessTest, NothingButTheReportIsLeft) {
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
-// Settings are the launcher's, whatever the process or its parent does to the environment
-// afterwards.
+// Settings are the launcher's, whatever happens to the environment afterwards.
 TEST_F(ProcessTest, PeersT17_EditedEnvironmentDoesNotChangeTheBudget) {
   const Ended ended = Launch({kCases, "edited_environment"});
 

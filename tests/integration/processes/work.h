@@ -1,7 +1,7 @@
 // The CUDA work of the tested processes: more memory than the budget, with every byte known.
 //
-// Used by process_cases on any thread. Every failure ends the process with a line that names it,
-// except the driver's shutdown: threads that still run while the process exits end there.
+// Any thread. Every failure ends the process with a line that names it, except the driver's
+// shutdown: threads that still run at exit end there.
 #pragma once
 
 #include <cuda.h>
@@ -50,7 +50,7 @@ class Work {
 
   // Adds 1 to every word, `rounds` times, without waiting for the device.
   void Enqueue(int rounds);
-  // Ends the process when a word is not what it must be.
+  // Ends the process when a word is wrong.
   void Check() const;
   const std::vector<CUdeviceptr>& buffers() const { return buffers_; }
 

@@ -1,5 +1,5 @@
-// Results of cuDNN's graph interface that Spillway has dropped: plans whose engine is deterministic
-// are proved, and recomputed for a reader. Others are kept.
+// Dropped results of cuDNN's graph interface: plans with deterministic engines are proved, and
+// recomputed for a reader. Others are kept.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -56,7 +56,7 @@ class GraphRecomputeTest : public testing::Test {
     EXPECT_EQ(cuMemsetD32(address, 0, kResultCount), CUDA_SUCCESS);
     return reinterpret_cast<float*>(address);
   }
-  // The kernels that an execution launches: its own, and its proof's.
+  // An execution's own kernels, and its proof's.
   unsigned long long LaunchesOf(const Backend& plan, const Pointers& pointers) {
     const auto bytes = static_cast<std::size_t>(WorkspaceOf(plan));
     CUdeviceptr workspace = 0;
@@ -116,7 +116,6 @@ TEST_F(GraphRecomputeTest, OnlyResultsOfDeterministicEnginesAreDropped) {
 }
 
 TEST_F(GraphRecomputeTest, LastConfigurationOfAPlanCounts) {
-  // Given a plan whose first configuration is deterministic, and whose last one is not
   const Backend operation = FilterGradient();
   const Backend graph = Graph({&operation});
   const std::vector<Backend> all = Configurations(graph, CUDNN_HEUR_MODE_INSTANT);

@@ -1,5 +1,4 @@
-// Outputs of cuDNN that Spillway has dropped are there for every reader, whatever became of their
-// inputs.
+// Every reader finds dropped outputs of cuDNN, whatever became of their inputs.
 #include <cuda.h>
 #include <cudnn.h>
 #include <gtest/gtest.h>
@@ -228,7 +227,6 @@ TEST_F(RecomputeProgramTest, RecomputedConvolutionKeepsItsFormerWorkspaceIntact)
   float* const other = Filled(7, workspace_bytes);
   ASSERT_EQ(other, workspace);
 
-  // Then it is recomputed, and that memory is unchanged
   EXPECT_EQ(LaunchesBy([&] { EXPECT_TRUE(first == Read(y_, kValues)); }), 1u);
   const size_t count = workspace_bytes / sizeof(float);
   const std::vector<float> values = Read(other, count);
@@ -265,7 +263,6 @@ TEST_F(RecomputeProgramTest, GraphReadsADroppedOutputAndOverwritesItsInput) {
   Relu(x_, y_);
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
 
-  // Given a graph that reads the output and then overwrites its input
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
   ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
@@ -418,7 +415,6 @@ TEST_F(RecomputeProgramTest, BufferWithAPendingWriteIsNoReliableInput) {
 }
 
 TEST_F(RecomputeProgramTest, ContextResetLeavesNothingBehind) {
-  // Given a free that waits for the output made from that memory
   Relu(x_, y_);
   ASSERT_EQ(cuMemFree(At(x_)), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
@@ -449,8 +445,7 @@ TEST_F(RecomputeProgramTest, TextureOfADroppedOutputRestoresAndKeepsIt) {
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
 }
 
-// One thread's calls on some buffers, in two streams that wait for each other, with the expected
-// contents.
+// One thread's calls in two streams that wait for each other, with the expected contents.
 class RandomCalls {
  public:
   RandomCalls(CUcontext context, cudnnTensorDescriptor_t data, cudnnActivationDescriptor_t relu,

@@ -1,8 +1,8 @@
-// Makes descriptors of a cuDNN library's graph interface, and prints each status. The first
-// argument names the library. Standard error tells where its functions were found.
+// Prints the status of each descriptor of a cuDNN library's graph interface. The first argument
+// names the library. Standard error tells where its functions were found.
 //
-// Every kind of operation with each of its tensors, alone and on two threads at a time; graphs,
-// heuristics, engines and plans, as far as a machine without a GPU makes them.
+// Every kind of operation with each of its tensors, alone and on two threads; graphs, heuristics,
+// engines and plans, as far as a machine without a GPU makes them.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -77,7 +77,7 @@ Backend Settings(cudnnBackendDescriptorType_t kind, cudnnBackendAttributeName_t 
   return settings;
 }
 
-// The settings that operations cannot do without. cuDNN leaves some of them uninitialized.
+// Operations cannot do without them; cuDNN leaves some uninitialized.
 void SetSettings(std::ostream& out, cudnnBackendDescriptorType_t kind, Backend* operation) {
   const auto convolution = simulator::dnn::MakeConvolution(functions, {});
   const Backend relu = Settings(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,

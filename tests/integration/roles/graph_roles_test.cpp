@@ -1,5 +1,5 @@
-// What an execution of cuDNN's graph interface copies, for each kind of operation: inputs come back
-// and are not copied out twice, overwritten results do not come back, and no byte is lost.
+// What executions of cuDNN's graph interface copy: inputs come back and are not copied out twice,
+// overwritten results do not come back, and no byte is lost.
 #include <map>
 #include <string>
 
@@ -26,7 +26,6 @@ struct TensorUse {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
 };
 
-// An attribute of the operation besides its tensors.
 using Setting = std::function<void(Backend&)>;
 
 struct Kind {
@@ -315,7 +314,7 @@ class EvictedGraphRolesTest : public EvictedRolesTest, public testing::WithParam
     return operands;
   }
 
-  // One operation, whose tensors have the numbers of their operands as unique ids.
+  // Tensors have their operands' numbers as unique ids.
   Backend Plan(bool results_have_gaps = false) const {
     std::map<cudnnBackendAttributeName_t, std::vector<cudnnBackendDescriptor_t>> parts;
     std::vector<Backend> tensors;
@@ -358,7 +357,7 @@ class EvictedGraphRolesTest : public EvictedRolesTest, public testing::WithParam
     };
   }
 
-  // The first result, and the first input of at least its size (or of any).
+  // The input is the first of at least the result's size (or of any).
   std::pair<std::size_t, std::size_t> ResultAndInput() const {
     const std::vector<Operand> operands = Operands();
     std::size_t result = 0, input = 0;
@@ -391,7 +390,7 @@ TEST_P(EvictedGraphRolesTest, ResultsInLargerMemoryLoseNothing) {
   Check(Inside(operands, result), Executes(plan));
 }
 
-// c = relu(b), b = a a. `b` has memory: one operation makes it and the other reads it.
+// c = relu(b), b = a a. `b` has memory.
 TEST_F(EvictedRolesTest, IntermediateResultWithMemoryComesBack) {
   const auto tensor = [](std::int64_t uid) { return simulator::dnn::Tensor({uid, kShape}); };
   const Backend a = tensor(1), b = tensor(2), c = tensor(3);

@@ -1,5 +1,4 @@
-// The real libcudnn behind the hooks of its graph interface: the same answers as without them.
-// Descriptors need no GPU.
+// The real libcudnn answers the same behind the hooks; descriptors need no GPU.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -1,4 +1,4 @@
-// What each hooked call of cuDNN's legacy interface copies: inputs come back and are not copied out
+// What the hooked calls of cuDNN's legacy interface copy: inputs come back and are not copied out
 // twice, packed results do not come back, and no byte is lost.
 #include <string>
 #include <utility>
@@ -80,8 +80,8 @@ cudnnPoolingDescriptor_t Pooling() {
             CUDNN_STATUS_SUCCESS);
   return pooling;
 }
-// Takes the states as they lie in memory. (To seed them takes a launch without claims. After one,
-// even clean memory is copied out again: Note [Good host copies].)
+// Takes the states from memory. (Seeding them takes a launch without claims, after which even clean
+// memory is copied out again: Note [Good host copies].)
 cudnnDropoutDescriptor_t Dropout(const Bound& b, void* states) {
   cudnnDropoutDescriptor_t dropout = nullptr;
   std::size_t bytes = 0;

@@ -1,8 +1,7 @@
 // One library call on evicted memory: what it copies, and whether every byte is as it should be.
 //
 // A case runs the call twice on equal contents: on memory that was never evicted, then on evicted
-// memory. Kernels run in the compute mode `tags`: each result depends on all bytes that the call
-// reads. So a lost byte changes a result.
+// memory. Kernels run in the compute mode `tags`, so a lost byte changes a result.
 #pragma once
 
 #include <cuda.h>
@@ -88,8 +87,8 @@ class EvictedRolesTest : public testing::Test {
   static std::size_t Granules(std::size_t bytes) {
     return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
   }
-  // For the operands in any layout, with a workspace and a slab of small allocations: each eviction
-  // fills all of it, so it is no larger.
+  // For any layout, with a workspace and a slab of small allocations: each eviction fills all of
+  // it.
   static std::size_t BudgetFor(const std::vector<Operand>& operands) {
     std::size_t bytes = kSlabBytes + kWorkspaceBytes;
     for (const Operand& operand : operands) bytes += 2 * Granules(operand.bytes);
@@ -199,7 +198,7 @@ class EvictedRolesTest : public testing::Test {
     call(memory.operands());
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
-  // A set overwrites memory, so it is not restored. Zeros cost the simulator next to nothing.
+  // A set overwrites memory, so it is not restored.
   void EvictAll() {
     EXPECT_EQ(cuMemsetD8(others_, 0, OthersBytes()), CUDA_SUCCESS);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);

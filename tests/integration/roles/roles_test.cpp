@@ -1,5 +1,4 @@
-// What the hooks of cuDNN and cuBLAS claim about a call's memory: copies that are saved, and bytes
-// that must stay.
+// What the hooks of cuDNN and cuBLAS claim about a call's memory, and bytes that must stay.
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <cudnn.h>
@@ -65,8 +64,7 @@ class RolesTest : public testing::Test {
     EXPECT_EQ(cuMemcpyHtoD(address, values.data(), bytes), CUDA_SUCCESS);
     return reinterpret_cast<float*>(address);
   }
-  // Uses a buffer that fills most of the budget, so all others are evicted. (A set overwrites it,
-  // so it is not restored.)
+  // The buffer fills most of the budget. (A set overwrites it, so it is not restored.)
   void EvictAll() {
     ASSERT_EQ(cuMemsetD32(others_, 1, 58 * kMiB / 4), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -85,7 +83,6 @@ class RolesTest : public testing::Test {
     const float alpha = 1;
     return cudnnActivationForward(cudnn_, relu_, &alpha, x_is, x, &beta, y_is, y);
   }
-  // The bytes copied to the device by `work`.
   template <class Work>
   unsigned long long BytesRestoredBy(Work work) {
     const unsigned long long before = Statistics("h2d_bytes");

@@ -1,8 +1,5 @@
-// A program that makes every query about memory and prints the answers, one a line: `question:
-// answer`.
-//
-// reports_test runs it with and without the preload library. Addresses are printed as offsets from
-// the allocation.
+// Makes every query about memory and prints the answers, one a line: `question: answer`. Addresses
+// are printed as offsets from the allocation.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -104,7 +101,7 @@ void AskAll(const std::string& what, CUdeviceptr base, size_t bytes, CUcontext c
   }
 }
 
-// T8: queries with null output pointers, before the driver is initialised and without a context.
+// T8: null output pointers, before the driver is initialised and without a context.
 void AskWithoutPlaces(const std::string& when) {
   size_t bytes = 0;
   int number = 0;

@@ -1,5 +1,4 @@
-// Memory that other processes open by legacy IPC handles: it stays resident while open, and moves
-// again afterwards.
+// Memory that other processes open by legacy IPC handles stays resident while open.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -92,7 +91,7 @@ bool IsDescribedWhole(CUdeviceptr base) {
          range_bytes == kBytes && mapping_bytes == kBytes && alone == kBytes;
 }
 
-// Opens each received handle, confirms, and closes it when told to, until the connection ends.
+// Confirms each handle, and closes it when told to.
 bool OpensAndCloses(int line, std::uint32_t expected) {
   UseDevice();
   bool right = true;
@@ -120,8 +119,7 @@ void AwaitState(const std::string& task, char state) {
   }
 }
 
-// Opens two memories. The exporter does not answer for the second until this process has asked
-// about the first.
+// The exporter answers for the second memory only after this process has asked about the first.
 bool AsksWhileAnExporterIsSilent(int line) {
   UseDevice();
   const auto first = Receive<CUipcMemHandle>(line), second = Receive<CUipcMemHandle>(line);
@@ -166,7 +164,7 @@ TEST_F(IpcTest, OpenedMemoryStaysWhileOthersAreEvicted) {
   Send(other.line(), HandleOf(shared));
   EXPECT_EQ(Receive<char>(other.line()), 'o');
 
-  // Repeatedly uses twice the budget on the device while the other process has the memory open.
+  // Uses twice the budget while the other process has the memory open.
   const auto buffers = FilledBuffers(8, kBytes);
   for (int round = 0; round < 3; ++round) {
     for (unsigned int i = 0; i < buffers.size(); ++i) {
@@ -206,7 +204,7 @@ TEST_F(IpcTest, ClosedMemoryMovesAgain) {
   Send(other.line(), 'x');
   EXPECT_EQ(Receive<char>(other.line()), 'c');
 
-  // The exporter learns of it shortly after the opener's call has returned.
+  // The exporter learns of it shortly afterwards.
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (result == CUDA_ERROR_OUT_OF_MEMORY && std::chrono::steady_clock::now() < deadline) {
@@ -254,8 +252,7 @@ TEST_F(IpcTest, HandlesOfFreedMemoryOpenNothing) {
   EXPECT_TRUE(other.Succeeded());
 }
 
-// The program frees nothing: its context ends with all memory. The next one allocates at the same
-// addresses.
+// The next context allocates at the same addresses.
 TEST_F(IpcTest, HandlesOfAResetContextAreForgotten) {
   OtherProcess other([](int line) { return OpensAndCloses(line, 8); });
   Start();

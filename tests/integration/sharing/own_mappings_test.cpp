@@ -1,4 +1,4 @@
-// The program's own virtual memory counts against the budget, in whatever order its parts end.
+// The program's own virtual memory counts against the budget.
 #include <algorithm>
 #include <array>
 
@@ -67,8 +67,7 @@ TEST_F(OwnMappingsTest, MappingsBeyondTheBudgetAreOutOfMemory) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// HAMi-core's users reported crashes where the property was null or named a location that is no
-// device.
+// HAMi-core's users reported crashes where the property was null or named no device.
 TEST_F(OwnMappingsTest, T11DriverJudgesLocations) {
   Start();
   CUmemGenericAllocationHandle handle = 0;
@@ -101,8 +100,7 @@ TEST_F(OwnMappingsTest, T11AnotherDevicesMemoryIsNotCharged) {
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
-// Unmap, release, and release of a retained handle, in every order: the last of them ends the
-// memory.
+// Unmap, release, and release of a retained handle, in every order.
 TEST_F(OwnMappingsTest, T12LastPartEndsTheMemory) {
   Start();
   Filled(2 * kMiB, 1);

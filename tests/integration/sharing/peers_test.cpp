@@ -14,7 +14,7 @@ void Fill(const simulator::LaunchShape&, void* const* arguments) {
 constexpr simulator::KernelParameter kPointerAndValue[] = {{0, 8}, {8, 4}};
 SPILLWAY_ONE_KERNEL(kFillImage, "fill16", Fill, nullptr, 2, kPointerAndValue);
 
-// Like NCCL's kernels, reaches the other device's memory by an address in memory.
+// Like NCCL's kernels, by an address in memory.
 void FillBehind(const simulator::LaunchShape&, void* const* arguments) {
   auto* const* place = *static_cast<std::uint32_t** const*>(arguments[0]);
   for (size_t i = 0; i < kBytes / 4; ++i) (*place)[i] = 77;
@@ -112,8 +112,7 @@ TEST_F(PeersTest, DisabledAccessEnds) {
   EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// A peer may also use an address in memory that no call names. So memory that a peer may use stays
-// resident.
+// A peer may use an address that no call names, so such memory stays resident.
 TEST_F(PeersTest, PeersReachMemoryThatNoCallNames) {
   const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
   UseOther();
@@ -157,12 +156,10 @@ TEST_F(PeersTest, JobBeyondItsBudgetCannotEnablePeerAccess) {
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
 }
 
-// Access to a pool covers all its memory. Regression: memory allocated before the access was
-// granted stayed inaccessible. NVIDIA's sample streamOrderedAllocationP2P faulted, even without a
-// budget.
+// Access to a pool covers all its memory. Regression: memory allocated before the grant stayed
+// inaccessible (NVIDIA's sample streamOrderedAllocationP2P), even without a budget.
 class PoolPeersTest : public PeersTest, public testing::WithParamInterface<bool> {
  protected:
-  // The second device's default pool, or a created pool.
   CUmemoryPool Pool() {
     CUmemoryPool pool = nullptr;
     if (GetParam()) {

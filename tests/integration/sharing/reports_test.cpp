@@ -1,5 +1,4 @@
-// Under Spillway, a program's queries about its memory get the bare driver's answers, except those
-// in the table below.
+// A program's queries get the bare driver's answers, except those in the table below.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -32,8 +31,7 @@ Answers Ask(const std::string& environment) {
   return answers;
 }
 
-// The queries whose answers differ on purpose: the bare driver's answer, Spillway's, and the
-// reason.
+// Answers that differ on purpose, with the reason.
 struct Difference {
   const char* question;
   const char* bare;
@@ -78,8 +76,7 @@ TEST(ReportsTest, AnswersEqualTheBareDriversExceptInTheTable) {
   }
 }
 
-// HAMi's users reported that usage above the limit made free memory a huge number (limit - usage),
-// or made queries fail.
+// HAMi's users reported that usage above the limit made free memory huge, or queries fail.
 TEST(ReportsTest, T10FreeMemoryIsZeroWhereNothingMoreIsGranted) {
   setenv("SPILLWAY_DRIVER", test::SimulatedDriver().c_str(), 1);
   setenv("SPILLWAY_SIM_PROFILE", "a100", 1);

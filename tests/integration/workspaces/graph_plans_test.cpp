@@ -1,5 +1,5 @@
-// Which plans of cuDNN's graph interface a program gets within a budget: those whose workspace
-// fits, and of each kind at least as many as it takes to run.
+// The plans that a program gets within a budget: those whose workspace fits, and of each kind at
+// least as many as it takes to run.
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -40,7 +40,7 @@ class GraphPlansTest : public testing::Test {
                       {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, &dw},
                       {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, &convolution}});
   }
-  // The largest workspace among the plans that can be had, and how many there are of each kind.
+  // The largest workspace among the plans, and their kinds.
   struct Found {
     std::int64_t most_bytes = 0;
     int refused = 0;

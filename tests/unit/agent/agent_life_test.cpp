@@ -1,10 +1,8 @@
 // The node, its host pool and real lease clients, in one thread on one clock.
 //
-// A seed drives demands, kills, stops, cut connections, garbage, lack of memory, operators and
-// clock jumps. Agents restart too, also in the middle of a turn, with and without their kept state.
-//
-// Safety holds at every moment: nothing is budgeted or lent twice, and no user sees a byte of
-// another user. Then the faults stop, and everything must recover.
+// A seed drives demands, faults of clients, operators, clock jumps, and agent restarts with and
+// without kept state. Nothing is ever budgeted or lent twice, and no user sees a byte of another
+// user. Then the faults stop, and everything must recover.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -58,8 +56,7 @@ class World {
     while (faults_.all() < faults && !testing::Test::HasFailure()) Run(1000);
   }
 
-  // Without faults, every process wants memory and obeys. The node comes to rest, and its records
-  // agree with the world to the byte.
+  // Without faults the node comes to rest, and its records agree with the world to the byte.
   void ExpectRecovery() {
     if (node_ == nullptr) StartAgent();
     attackers_.clear();
@@ -86,8 +83,7 @@ class World {
       not_worth_telling += std::min(ArbiterRules{}.step_bytes, tenancy.granted_bytes / 32);
     }
     EXPECT_EQ(budgeted, to_processes);
-    // An ended process's memory stays with its job until another job lacks enough to be worth a
-    // grant.
+    // An ended process's memory stays with its job until another job lacks a grant's worth.
     const int64_t on_device = node_->arbiter().BudgetedOn(DeviceId{0});
     EXPECT_LE(budgeted, on_device);
     EXPECT_LE(on_device - budgeted, not_worth_telling);
@@ -216,7 +212,7 @@ class World {
     ++faults_.kills;
     const auto victim = processes_.begin() + static_cast<int64_t>(random_.Below(processes_.size()));
     (*victim)->identity->alive = false;
-    // Sessions of this instance of the agent: another instance numbers them anew.
+    // Another instance of the agent numbers sessions anew.
     const SessionId session = (*victim)->session;
     const auto known = sessions_.find(session);
     const bool is_known = known != sessions_.end() && known->second == (*victim)->identity;
@@ -242,7 +238,6 @@ class World {
     wires_[process]->Sever();
     ++faults_.cuts;
   }
-  // A client that sends garbage or lies.
   void Attack() {
     if (node_ == nullptr) return;
     auto [near, far] = MemoryChannel::Pair(16);
@@ -360,8 +355,7 @@ class World {
   LifeShares shares_{kHostCapacity};
   int64_t now_ns_ = 1'000'000 * kMillisecond;
   std::unique_ptr<Node> node_;
-  std::map<SessionId, std::shared_ptr<FakeProcess>>
-      sessions_;  // sessions that the node knows, with their processes
+  std::map<SessionId, std::shared_ptr<FakeProcess>> sessions_;  // those that the node knows
   std::map<LifeProcess*, MemoryChannel*> wires_;
   std::vector<std::unique_ptr<MemoryChannel>> attackers_;
   std::vector<std::unique_ptr<LifeProcess>> processes_;
@@ -389,8 +383,7 @@ constexpr uint64_t kTold[] = {
     432,  // ArbiterToggleTest.MemoryOfAnEndedProcessStaysWithItsJobUntilAnotherLacksAGrantsWorth
 };
 
-// About a quarter of the events are faults. The others are arrivals, demands, new budgets, and
-// passing time.
+// About a quarter of the events are faults.
 void Live(uint64_t seed, int faults = 0) {
   const int files_before = OpenFiles();
   {

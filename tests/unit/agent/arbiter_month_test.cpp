@@ -1,5 +1,4 @@
-// Thirty days of random arrivals, phases, restarts and disobedience on one node, with the
-// invariants checked at every moment.
+// Thirty days of random arrivals, phases, restarts and disobedience on one node.
 #include <gtest/gtest.h>
 
 #include <queue>
@@ -116,7 +115,7 @@ class Month {
     }
     arbiter_.Use(key, found->second.demand);
   }
-  // Most processes obey when they read a grant; some shrink by halves, five seconds apart.
+  // Some processes shrink by halves, five seconds apart.
   void Read(const GrantDecision& grant) {
     const auto found = processes_.find(grant.process);
     if (found == processes_.end()) return;

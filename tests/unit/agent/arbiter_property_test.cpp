@@ -46,7 +46,7 @@ class Jobs {
   struct Process {
     Demand demand;
     bool lies = false;
-    std::optional<GrantDecision> grant;  // the newest grant
+    std::optional<GrantDecision> grant;
     int64_t holds_bytes = 0, holds_host_bytes = 0;
     bool obeyed = true;
   };
@@ -91,7 +91,6 @@ class Jobs {
                      : Held{};
     arbiter_.Join(key, AllowedTerms(key.job), process.demand, now_ns_, says);
   }
-  // An honest process uses what it holds; a liar reports anything.
   void Want(Process& process) {
     process.demand.wanted_bytes = InMebibytes(12 * kGibibyte);
     process.demand.active = random_.Below(4) != 0;
@@ -113,8 +112,7 @@ class Jobs {
       if (view.job != job) continue;
       if (view.state != TenancyState::kAdmitted || !arbiter_.CheckTerms(job, kDevice, terms).ok())
         return view.terms;
-      // The host guarantee is not checked: a job gets the host memory that others leave when it is
-      // admitted.
+      // The host guarantee is not checked: an admitted job gets the host memory that others leave.
       terms.host.guaranteed = view.terms.host.guaranteed;
     }
     return terms;
@@ -160,7 +158,6 @@ class Jobs {
     }
   }
 
-  // No demand changes any more, and all processes obey.
   void ComeToRest() {
     bool is_moving = true;
     for (int round = 0; round < 300 && is_moving && !testing::Test::HasFailure(); ++round) {

@@ -3,8 +3,7 @@
 namespace spillway::agent {
 namespace {
 
-// Regression: a job was admitted with a guarantee of 6 GiB, which fitted beside the other's 10.
-// After an agent restart it took the rest of its 12 GiB from the other job's guarantee.
+// Regression: after an agent restart a job took memory from another job's guarantee.
 TEST_F(ArbiterTest, ReturningJobTakesNoOtherJobsGuarantee) {
   arbiter_.SetFrozen(true);
   arbiter_.Rejoin(ProcessOf(1), Plain(12), Wants(12), {6 * kGibibyte, 0}, now_ns_);
@@ -30,8 +29,8 @@ TEST_F(ArbiterTest, ReturningJobKeepsItsUnusedGuarantee) {
   EXPECT_EQ(View(2).terms.memory.guaranteed, 4 * kGibibyte);
 }
 
-// Regression: a job was admitted with part of the guarantee that it asked for. When others left, a
-// second request for all of it counted as no change.
+// Regression: a job got part of its guarantee. When others left, its second request for all of it
+// counted as no change.
 TEST_F(ArbiterTest, GuaranteeThatDidNotFitIsGivenLater) {
   arbiter_.Join(ProcessOf(1, 1, kOther), Plain(10), Wants(10), now_ns_);
   arbiter_.Join(ProcessOf(2, 2, kDevice), Plain(), Wants(1), now_ns_);
@@ -92,7 +91,7 @@ TEST_F(ArbiterTest, LendsIdleBudgetToABusyJobAndReturnsItByTheDeadline) {
   arbiter_.Use(ProcessOf(1), Wants(12));
   const Decisions woken = Decide();
 
-  // Then the neighbour gives back, within two seconds
+  // Then the neighbour gives back within two seconds
   ASSERT_EQ(woken.grants.size(), 2u);
   EXPECT_EQ(woken.grants[0].process, ProcessOf(1)) << "it has its part of the link at once";
   EXPECT_EQ(woken.grants[0].memory_bytes, 512 * kMebibyte);
@@ -139,7 +138,7 @@ TEST_F(ArbiterTest, JobThatCanNeverFitIsRejected) {
             "its guarantee of 20.0 GiB is more than the device has, 16.0 GiB: lower `guaranteed`");
 }
 
-// Regression: whoever followed the advice stayed rejected until the job connected anew.
+// Regression: a job that followed the advice stayed rejected until it connected anew.
 TEST_F(ArbiterTest, RejectedJobIsJudgedAnewWithOtherTerms) {
   arbiter_.Join(ProcessOf(1), Plain(20), Wants(4), now_ns_);
   ASSERT_EQ(Decide().admissions.at(0).state, TenancyState::kRejected);
@@ -252,7 +251,7 @@ TEST_F(ArbiterTest, AfterARestartNoMemoryMovesUntilAllProcessesAreBack) {
   EXPECT_EQ(frozen.grants[0].reason, RulingReason::kKept);
   EXPECT_EQ(frozen.grants[1].memory_bytes, 3 * kGibibyte);
   EXPECT_EQ(arbiter_.BudgetedOn(kDevice), 12 * kGibibyte);
-  // Regression: the new job heard nothing, and began with the launcher's budget after 5 s.
+  // Regression: the new job heard nothing, and began after 5 s.
   ASSERT_EQ(frozen.admissions.size(), 2u);
   EXPECT_EQ(frozen.admissions[1].job, JobId{2});
   EXPECT_EQ(frozen.admissions[1].state, TenancyState::kQueued);
@@ -284,11 +283,9 @@ TEST_F(ArbiterTest, DisobedientJobIsReportedAndBorrowsNoMore) {
   EXPECT_EQ(GibOf(2), 4) << "and its death gives everything back";
 }
 
-// Regression: device and job both noted the job as late. It went on with half of the memory that it
-// could not give back until its process ended.
+// Regression: device and job both noted the job as late, so it stayed late until its process ended.
 TEST_F(ArbiterTest, LateJobIsForgivenWhenTheJobThatNeededItsMemoryHasLeft) {
-  // Given a job with 16 GiB, 12 of them unmovable, that is late for a job with a guarantee of 10
-  // GiB
+  // Given a job that is late, with 12 of 16 GiB unmovable
   Demand stuck = Wants(16);
   stuck.unmovable_bytes = 12 * kGibibyte;
   arbiter_.Join(ProcessOf(1), Plain(), stuck, now_ns_);
@@ -342,7 +339,6 @@ TEST_F(ArbiterTest, ReportedUseTakesNoOtherJobsHostGuarantee) {
   EXPECT_EQ(View(1).host_granted_bytes, 48 * kGibibyte)
       << "what nobody else is guaranteed is not asked back";
 
-  // The other job has gone, so this job may have all again.
   arbiter_.Leave(ProcessOf(2));
   Settle();
   EXPECT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
@@ -365,8 +361,7 @@ TEST_F(ArbiterTest, IdleJobLendsNoHostMemory) {
 
 TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedWithoutWhatTheDeviceHolds) {
   arbiter_.SetHost(9 * kGibibyte);
-  // Both jobs may grow and want the whole device; the first one has little that would have to lie
-  // in host memory.
+  // The first job has little that would have to lie in host memory.
   const auto needs = [](int64_t host_gib) {
     return Demand{1000 * kGibibyte, 0, 0, true, host_gib * kGibibyte};
   };
@@ -374,7 +369,6 @@ TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedWithoutWhatTheDeviceHolds) {
   arbiter_.Join(ProcessOf(2), Plain(), needs(14), now_ns_);
   Settle();
 
-  // Each has 8 GiB of the device.
   EXPECT_GE(View(1).host_granted_bytes, kGibibyte);
   EXPECT_GE(View(2).host_granted_bytes, 6 * kGibibyte);
 
@@ -427,8 +421,7 @@ TEST_F(ArbiterTest, DrainedNodeAdmitsNoJobAndRunningJobsContinue) {
   EXPECT_EQ(GibOf(2), 4);
 }
 
-// Regression: such a job was believed to hold all free memory, although its operator's limit
-// reserved some for others.
+// Regression: such a job was believed beyond its operator's limit.
 TEST_F(ArbiterTest, JobThatRanWithoutAgentIsBelievedUpToItsLimits) {
   Terms terms = Plain();
   terms.memory.limit = 2 * kGibibyte;
@@ -443,20 +436,16 @@ TEST_F(ArbiterTest, JobThatRanWithoutAgentIsBelievedUpToItsLimits) {
   EXPECT_LE(arbiter_.BudgetedOnHost(), kGibibyte);
 }
 
-// Regression: only the job's first process was believed. Memory that its other processes held was
-// budgeted to other jobs.
+// Regression: only the job's first process was believed.
 TEST_F(ArbiterTest, SecondProcessThatRanWithoutAgentIsBelievedToo) {
-  // Given two jobs that have 4 of 16 GiB each
   arbiter_.Join(ProcessOf(1), Plain(), Wants(4), now_ns_, {4 * kGibibyte, 0});
   arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
   Settle();
 
-  // When another process of the first job comes with 6 GiB
   arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(1), now_ns_, {6 * kGibibyte, 0});
   EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1, 12)), 6 * kGibibyte);
   EXPECT_GE(arbiter_.BudgetedOn(kDevice), 14 * kGibibyte - 8 * kMebibyte);
 
-  // Then it keeps them, and others have the rest
   const Decisions decisions = Decide();
   ASSERT_EQ(decisions.grants.size(), 2u) << "and the other process hears of its part of the link";
   EXPECT_EQ(decisions.grants[1].process, ProcessOf(1, 12));
@@ -486,7 +475,6 @@ TEST_F(ArbiterTest, NewProcessThatReportsHoldingsDoesNotExcuseALateJob) {
   EXPECT_LE(arbiter_.BudgetedOn(kDevice), 16 * kGibibyte);
 }
 
-// Meanwhile a job that waits and runs without a grant grows.
 TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentIsBelievedByItsLastReport) {
   arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
   Settle();
@@ -502,10 +490,9 @@ TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentIsBelievedByItsLastReport) {
   EXPECT_EQ(arbiter_.HostBudgetedTo(ProcessOf(2)), kGibibyte);
 }
 
-// Regression: its place in the queue was kept, but the memory that it held was forgotten. It was
-// budgeted to others when the job's turn came.
+// Regression: its place in the queue was kept, but its memory was budgeted to others.
 TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentKeepsItsHoldingsWhenItReconnects) {
-  // Given a job that runs, and waits for memory that is guaranteed to another job
+  // Given a running job that waits for memory guaranteed to another job
   arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
   Settle();
   arbiter_.Join(ProcessOf(2), Plain(9), Wants(1), now_ns_, {4 * kGibibyte, 0});

@@ -1,6 +1,5 @@
-// Counts the grants that idle and waking jobs cost their neighbours, which get less than they want,
-// on a virtual clock. Processes give memory back as fast as a link copies and confirm it in pieces,
-// as the lease client does (interposer/lease/lease_client.h).
+// Counts the grants that idle and waking jobs cost their neighbours, on a virtual clock. Processes
+// confirm returned memory in pieces, as interposer/lease/lease_client.h does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ class ToggledNode {
     ComeToRest();
   }
 
-  // Returns the number of grants that are sent until the node is at rest.
+  // Returns the number of grants until the node is at rest.
   int Toggle(uint64_t job) {
     Demand& demand = processes_.at(job).demand;
     demand.active = !demand.active;
@@ -64,7 +63,6 @@ class ToggledNode {
     return told;
   }
 
-  // All want the whole device, so awake jobs have equal shares.
   void CheckShares() const {
     const int64_t awake = std::count_if(processes_.begin(), processes_.end(),
                                         [](const auto& one) { return one.second.demand.active; });
@@ -117,7 +115,7 @@ class ToggledNode {
   int64_t now_ns_ = 0;
 };
 
-// One job falls asleep and wakes repeatedly; returns the most grants that one change costs.
+// Returns the most grants that one change costs.
 int MostGrantsForATogglingJob(int64_t device_bytes, uint64_t jobs) {
   ToggledNode node(device_bytes, jobs);
   int most = 0;
@@ -130,8 +128,7 @@ TEST(ArbiterToggleTest, ThousandNeighboursReceiveNoGrantWhenOneJobFallsAsleep) {
   EXPECT_LE(MostGrantsForATogglingJob(80 * kGibibyte, 1000), 2);
 }
 
-// Regression: memory that a job gave back was granted to the others in pieces of 64 MiB: 5,122
-// grants.
+// Regression: returned memory was granted in pieces of 64 MiB: 5,122 grants.
 TEST(ArbiterToggleTest, LargeTransfersNeedFewGrants) {
   EXPECT_LE(MostGrantsForATogglingJob(640 * kGibibyte, 2), 40);
   EXPECT_LE(MostGrantsForATogglingJob(80 * kGibibyte, 4), 60);
@@ -162,8 +159,7 @@ void Settle(Arbiter* arbiter) {
 }
 
 TEST(ArbiterToggleTest, MemoryOfAnEndedProcessStaysWithItsJobUntilAnotherLacksAGrantsWorth) {
-  // Given forty jobs that want the whole device, and a job of two processes that holds the memory
-  // they lack
+  // Given forty jobs that lack the memory of a job of two processes
   constexpr int64_t wanted_bytes = 400 * kMebibyte, needed_bytes = wanted_bytes + wanted_bytes / 8;
   constexpr uint64_t jobs = 40, of_two = 100;
   Arbiter arbiter{ArbiterRules{.headroom_bytes = 0}};
@@ -180,13 +176,12 @@ TEST(ArbiterToggleTest, MemoryOfAnEndedProcessStaysWithItsJobUntilAnotherLacksAG
   for (uint64_t job = 1; job <= jobs; ++job) join(job, 10 + job, (jobs + 1) * kGibibyte);
   ASSERT_EQ(granted(), 2 * needed_bytes);
 
-  // When one of the two processes ends, each of the forty could have 11 MiB more: not worth a grant
+  // When one of the two ends, each of the forty could have 11 MiB more: not worth a grant
   arbiter.Leave({JobId{of_two}, SessionId{2}, kDevice});
   Settle(&arbiter);
   EXPECT_EQ(granted(), 2 * needed_bytes);
   EXPECT_EQ(arbiter.Tenancies().back().processes_budgeted_bytes, needed_bytes);
 
-  // And a new job gets it.
   join(jobs + 1, 99, (jobs + 1) * kGibibyte);
   EXPECT_EQ(granted(), needed_bytes);
 }

@@ -126,8 +126,7 @@ TEST_F(ConfigFileTest, PercentageOfAnUndetectedDeviceIsAnError) {
                             "takes NVML: write it in bytes, or set [devices] find = true"});
 }
 
-// Regression: `config check` accepted these, and the agent failed to start, skipped the device, or
-// ignored the setting.
+// Regression: `config check` accepted these, and the agent failed or ignored the setting.
 TEST_F(ConfigFileTest, SettingsThatTheAgentCannotUseAreErrors) {
   Write("spillway.toml", R"([agent]
 socket = "agent.sock"
@@ -208,8 +207,7 @@ limit = "4GiB"
                              "spillway.d/10-less.toml:3: floor is more than limit"}));
 }
 
-// Regression: each counted as an empty file. All settings were defaults, and `config check`
-// reported no error.
+// Regression: each counted as an empty file, without an error.
 TEST_F(ConfigFileTest, UnreadableFileIsAnError) {
   std::filesystem::create_directories(folder_ + "/spillway.toml");
   std::filesystem::create_symlink("nowhere", folder_ + "/spillway.d/10-lost.toml");
@@ -348,8 +346,7 @@ TEST(ConfigDifferencesTest, NamesChangesAndThoseThatNeedARestart) {
   EXPECT_EQ(NeedRestart(Config{}, next), (Lines{"[agent] http"}));
 }
 
-// Regression: only the numbers of rules before and after were shown, so a changed rule went
-// unnoticed.
+// Regression: only the numbers of rules were shown, so a changed rule went unnoticed.
 TEST(ConfigDifferencesTest, ShowsChangedRulesAndDevices) {
   const JobRule first = {.job = "slurm-*", .uid = 3, .terms = {.weight = 2}};
   const JobRule second = {.job = "*", .uid = {}, .terms = {.limit_bytes = int64_t{1} << 30}};

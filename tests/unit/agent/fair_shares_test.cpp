@@ -129,7 +129,7 @@ TEST(FairSharesTest, LargeFiguresDoNotOverflow) {
   EXPECT_LE(std::abs(shares[0] - shares[1]), 10'000) << "even but for one unit per weight";
 }
 
-// The rules once more, in a slow and obvious form.
+// The rules once more, slow and obvious.
 class Referee {
  public:
   Referee(int64_t capacity, const std::vector<Claim>& claims, const Shares& shares)
@@ -154,7 +154,6 @@ class Referee {
   }
 
  private:
-  // `poor` wants more. Is `rich` entitled to its share?
   void CheckPair(size_t poor, size_t rich) const {
     const Claim &p = claims_[poor], &r = claims_[rich];
     if (shares_[poor] >= p.Need() || shares_[rich] <= r.Floor()) return;
@@ -258,8 +257,7 @@ TEST(FairSharesOfOwnersTest, ClaimWithoutOwnerIsItsOwnOwner) {
             (Shares{20, 20, 40, 40}));
 }
 
-// The claims differ only in their owners' limits and weights. Checks the amount per weight, give or
-// take one unit.
+// Checks the amount per weight, give or take one unit.
 void CheckLevels(const std::vector<Claim>& claims, const OwnerClaims& owners, const Shares& shares,
                  int64_t capacity) {
   std::map<OwnerId, int64_t> has, needs;

@@ -1,4 +1,4 @@
-// A node in a world of values: clients are channels in memory, processes are flags, the clock is a
+// A node whose clients are channels in memory, whose processes are flags, and whose clock is a
 // number.
 #pragma once
 

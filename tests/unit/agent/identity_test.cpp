@@ -22,7 +22,7 @@ TEST(ControlGroupTest, FindsSlurmJobsAndStepsInBothHierarchies) {
             (Identity{JobSource::kSlurm, "1201", "batch"}));
 }
 
-// Regression: one byte in a label that was not UTF-8 made Prometheus reject the whole page.
+// Regression: one byte that was not UTF-8 made Prometheus reject the whole page.
 TEST(ControlGroupTest, StepWithUnexpectedLettersIsLeftOut) {
   const std::string job = "0::/system.slice/slurmstepd.scope/job_1201/";
   EXPECT_EQ(IdentityInControlGroups(job + "step_0+1/user\n").part, "0+1");

@@ -1,5 +1,5 @@
-// Regression: a forked child of the program kept a lost session open. The agent took the process's
-// next session for a second process, and budgeted its memory twice.
+// Regression: a forked child kept a lost session open. The agent took the process's next session
+// for a second process, and budgeted its memory twice.
 #include <sys/socket.h>
 
 #include "protocol/socket_channel.h"

@@ -1,4 +1,4 @@
-// Slabs between the agent and a process: what arrived, what is held, what goes back.
+// Slabs that pass between the agent and a process.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -25,7 +25,6 @@ class SlabSubject : public HoldingSubject {
     if (returns_while_it_reports) Return();
     return taken;
   }
-  // The program's thread unmaps all slabs.
   void Return() {
     returned.insert(returned.end(), held.begin(), held.end());
     held.clear();
@@ -49,7 +48,6 @@ class LeaseClientSlabsTest : public ServedLeaseClient<SlabSubject> {
   static std::vector<protocol::SlabName> NamesIn(const protocol::SlabNames& slabs) {
     return {slabs.names.begin(), slabs.names.begin() + slabs.count};
   }
-  // The agent's end of a session ends, and the client begins another.
   void Reconnect(int64_t now_ns) {
     subject.agent.reset();
     client.Step(now_ns);
@@ -59,8 +57,8 @@ class LeaseClientSlabsTest : public ServedLeaseClient<SlabSubject> {
   }
 };
 
-// Regression: a program without free descriptors received slabs without their files, and dropped
-// them. The agent counted them as the program's until it ended.
+// Regression: a program without free descriptors dropped such slabs. The agent counted them as the
+// program's until it ended.
 TEST_F(LeaseClientSlabsTest, SlabsWithoutTheirFilesGoBackAndAreAskedForLater) {
   Grant(1, 100, 40);
   subject.missing_bytes = 128;
@@ -79,9 +77,8 @@ TEST_F(LeaseClientSlabsTest, SlabsWithoutTheirFilesGoBackAndAreAskedForLater) {
   EXPECT_TRUE(Hear<protocol::AskSlabs>());
 }
 
-// Regression: a slab returned while a new session began was reported neither as held nor as
-// returned, but returned later. By then the agent could have lent it again: it scrubbed a slab in
-// use.
+// Regression: such a slab was reported neither as held nor as returned, but returned later. By then
+// the agent could have lent it again: it scrubbed a slab in use.
 TEST_F(LeaseClientSlabsTest, SlabReturnedWhileASessionBeginsIsNeverReturnedTwice) {
   Grant(1, 100, 40);
   LendSlabs({5}, 1);

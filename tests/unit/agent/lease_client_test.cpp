@@ -1,6 +1,5 @@
-// Regression: a job that began while there was no agent holds memory that no agent has granted. It
-// reported that it held nothing, and the agent budgeted the same memory to others. Found by
-// tests/chaos, seed 7: an agent was killed while a job began.
+// Regression: a job that began without an agent reported that it held nothing, and the agent
+// budgeted its memory to others (found by tests/chaos, seed 7).
 #include "interposer/lease/lease_client.h"
 
 #include "tests/unit/agent/served_lease_client.h"
@@ -10,8 +9,8 @@ namespace {
 
 using ServedLeaseClientTest = ServedLeaseClient<HoldingSubject>;
 
-// Regression: host memory was given back only after the device was emptied, and emptying waited for
-// host memory (tests/bench/tenants). The subject holds 80 bytes of the device and 30 of the host.
+// Regression: host memory was given back only after the device was emptied, which waited for host
+// memory (tests/bench/tenants). The subject holds 80 bytes of the device and 30 of the host.
 TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeDeviceMemoryIsEmptied) {
   Grant(1, 50, 40);
 
@@ -111,14 +110,12 @@ class LeaseClientTest : public ::testing::Test {
     welcome.job = "local-1";
     subject.agent->Send(welcome);
   }
-  // The process uses a device, and the agent answers in its first step.
   template <class Subject>
   static void Connect(LeaseClient& client, Subject& subject) {
     client.Use(0, kDevice, 1000);
     client.Step(1);
     Welcome(subject);
   }
-  // The registration that the agent has received.
   template <class Subject>
   static protocol::Register Registration(Subject& subject) {
     for (protocol::Received said;
@@ -174,7 +171,7 @@ TEST_F(HoldingLeaseClientTest, JobBegunWithoutAgentDoesNotGrowBetweenItsReportAn
 }
 
 TEST_F(LeaseClientTest, JobThatBeginsAfterReportingNothingRegistersAgain) {
-  // Given a process that has registered, no longer waits for the agent, and begins
+  // Given a registered process that no longer waits for the agent, and begins
   GrowingSubject subject;
   subject.growth_bytes = 0;
   LeaseClient client({}, &subject, &subject);
@@ -183,7 +180,6 @@ TEST_F(LeaseClientTest, JobThatBeginsAfterReportingNothingRegistersAgain) {
   EXPECT_EQ(Registration(subject).held_bytes, 0);
   subject.resident_bytes = 50;
 
-  // When the client steps again, then it registers anew and holds the process back
   client.Step(3);
   client.Step(4);
   Welcome(subject);
@@ -196,8 +192,7 @@ TEST_F(LeaseClientTest, JobThatBeginsAfterReportingNothingRegistersAgain) {
   EXPECT_TRUE(client.is_served());
 }
 
-// Regression: an agent that was stopped at that moment held the process at its first allocation for
-// ever.
+// Regression: an agent stopped at that moment held the process at its first allocation for ever.
 TEST_F(HoldingLeaseClientTest, SilentAgentHoldsAProcessBackOnlyForATime) {
   ASSERT_TRUE(subject.is_held_back);
 
@@ -207,8 +202,8 @@ TEST_F(HoldingLeaseClientTest, SilentAgentHoldsAProcessBackOnlyForATime) {
   EXPECT_FALSE(subject.is_held_back);
 }
 
-// Regression: the process took its admission for the awaited grant, but that grant waited for a
-// neighbour that was late. The process was held at its first allocation until that neighbour ended.
+// Regression: the process took its admission for the awaited grant, which waited for a late
+// neighbour. It was held at its first allocation until that neighbour ended.
 TEST_F(HoldingLeaseClientTest, AdmittedProcessWithoutAGrantIsHeldBackNoLongerThanByASilentAgent) {
   Admit(protocol::AdmissionState::kAdmitted);
 
@@ -351,8 +346,8 @@ TEST_F(QueuedLeaseClientTest, JobWithMemoryDoesNotWaitForALostAgent) {
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// Regression: a restarted agent sends nothing to waiting jobs until running jobs are back, which
-// may take longer than the wait. So all waiting jobs began at once without it.
+// Regression: a restarted agent sends waiting jobs nothing until running jobs are back. So all
+// waiting jobs began without it.
 TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingForARestartedSilentAgent) {
   AgentEnds();
   StepUntil(126 * kSecond);
@@ -369,8 +364,7 @@ TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingForARestartedSilentAgent) 
   EXPECT_EQ(subject.gone_for_good, 1) << "it has said no word for longer than that";
 }
 
-// Both may have been stopped for long, for example where a scheduler suspends the node's jobs in
-// turns.
+// Both may have been stopped for long, for example by a scheduler that suspends jobs in turns.
 TEST_F(QueuedLeaseClientTest, StoppedClientProbesBeforeItAssumesThatTheAgentIsGone) {
   AgentEnds();
   StepUntil(101 * kSecond);
@@ -385,8 +379,8 @@ TEST_F(QueuedLeaseClientTest, StoppedClientProbesBeforeItAssumesThatTheAgentIsGo
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// Regression: beside many jobs of its user that returned at once, the client asked again after 30
-// s, and began just before that.
+// Regression: beside many such jobs of its user, the client asked again after 30 s, and began just
+// before that.
 TEST_F(QueuedLeaseClientTest, ClientRefusedForTooManySessionsKeepsWaitingAndRetriesSoon) {
   const auto put_off = [this] {
     ASSERT_TRUE(subject.agent);
@@ -412,8 +406,7 @@ TEST_F(QueuedLeaseClientTest, ClientRefusedForTooManySessionsKeepsWaitingAndRetr
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// Regression: an agent that closed before the first message was sent counted as absent. Its reason
-// was never read.
+// Regression: an agent that closed before the first message counted as absent.
 TEST_F(QueuedLeaseClientTest, ClientRefusedBeforeItsFirstMessageReadsTheReason) {
   subject.refuses = true;
   subject.agent.reset();
@@ -424,8 +417,7 @@ TEST_F(QueuedLeaseClientTest, ClientRefusedBeforeItsFirstMessageReadsTheReason) 
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// Regression: after its wait was over, the client was admitted, and the agent ended before the
-// first grant. The client never got memory.
+// Regression: the agent ended between admission and first grant, and the client never got memory.
 TEST_F(QueuedLeaseClientTest, AdmittedClientWithoutAGrantStopsWaitingForALostAgent) {
   subject.agent->Send(protocol::Admission{
       .device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
@@ -436,7 +428,7 @@ TEST_F(QueuedLeaseClientTest, AdmittedClientWithoutAGrantStopsWaitingForALostAge
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
-// Regression: the client waited an hour for a stopped agent, then began without memory.
+// Regression: the client waited an hour for a stopped agent.
 TEST_F(QueuedLeaseClientTest, HangingAgentIsAwaitedAsLongAsALostOne) {
   subject.hangs = true;
 
@@ -465,7 +457,6 @@ TEST_F(QueuedLeaseClientTest, ClientKeepsItsSessionWhileTheAgentAnswersProbes) {
   EXPECT_EQ(subject.asked_beside->Receive().what, protocol::Received::What::kClosed);
 }
 
-// A running job keeps its grant, so the client sends no probe.
 TEST_F(QueuedLeaseClientTest, RunningClientDoesNotProbeItsAgent) {
   subject.hangs = true;
   protocol::Grant grant;

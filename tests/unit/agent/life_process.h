@@ -109,7 +109,6 @@ class LifeProcess final : public interposer::LeaseSubject, public interposer::Le
     for (SlabView& slab : clung_to_) slab.Fill(pattern());
     next_step_ns_ = now_ns + static_cast<int64_t>(random.Below(20)) * 1'000'000;
   }
-  // Checks that its bytes are unchanged, one slab at a time.
   void CheckSlab(size_t which) const {
     if (slabs_.empty()) return;
     ASSERT_TRUE(slabs_[which % slabs_.size()].Is(pattern()))

@@ -1,9 +1,8 @@
-// The host pool of the simulated node: the pool's own code on real slabs, made at once and without
-// a thread. There are no links.
+// The host pool of the simulated node: the pool's own code on real slabs, without a thread or
+// links.
 //
-// A slab is kSlab bytes of memory and counts as kSlabUnit, so quotas in gibibytes take few pages.
-// The pool's files survive agent restarts in the state that they had at the end of the agent's last
-// whole turn, as in systemd's file store.
+// A slab is kSlab bytes and counts as kSlabUnit, so quotas in gibibytes take few pages. The pool's
+// files survive agent restarts as of the agent's last whole turn, as in systemd's file store.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +20,6 @@ class LifeShares final : public Shares {
     Begin(*SlabRecords::Make(), {});
   }
 
-  // Called at the end of a turn of the agent's loop.
   void KeepFiles() {
     if (!kept_records_) kept_records_ = Copy(pool_->records_file());
     std::map<protocol::SlabName, base::UniqueFd> before = std::exchange(kept_, {});
@@ -30,8 +28,7 @@ class LifeShares final : public Shares {
       kept_[slab.name] = known != before.end() ? std::move(known->second) : Copy(slab.file);
     }
   }
-  // The agent is gone, with its unfinished work. The next agent begins with the kept files, or
-  // without any.
+  // The agent's unfinished work is gone. The next agent begins with the kept files, or without any.
   void Restart(bool has_store) {
     pool_.reset();
     maker_ = {};

@@ -61,7 +61,7 @@ class Client {
   }
   bool ReceivesNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
   bool IsClosed() { return channel_->Receive().what == protocol::Received::What::kClosed; }
-  // Reads all messages; the newest grant counts.
+  // The newest grant counts.
   void ObeyAll() {
     for (;;) {
       protocol::Received received = channel_->Receive();
@@ -95,7 +95,6 @@ class NodeTest : public testing::Test {
   std::unique_ptr<Client> Connect(std::shared_ptr<FakeProcess> process, size_t queue = 64) {
     return std::make_unique<Client>(node_.get(), &now_ns_, std::move(process), queue);
   }
-  // A job that has sent Hello and registered.
   std::unique_ptr<Client> Job(int64_t wanted_gib, std::shared_ptr<FakeProcess> process,
                               pid_t leader = 0) {
     auto client = Connect(std::move(process));

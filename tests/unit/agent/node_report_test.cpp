@@ -1,5 +1,4 @@
-// What the node reports of jobs and of itself: figures from processes, summed over a job's living
-// and ended processes.
+// What the node reports: figures summed over a job's living and ended processes.
 #include <gtest/gtest.h>
 
 #include "agent/node/node.h"
@@ -9,7 +8,6 @@
 namespace spillway::agent {
 namespace {
 
-// A clock that advances by a millisecond at each reading.
 class TickingServices : public FakeServices {
  public:
   int64_t NowNs() const override { return ticks_ns_ += 1'000'000; }

@@ -1,5 +1,4 @@
-// Processes that lose their connection and return, agents that restart, jobs that ran without an
-// agent.
+// Processes that return after a lost connection, an agent restart, or a run without an agent.
 #include "tests/unit/agent/node_client.h"
 
 namespace spillway::agent {
@@ -42,11 +41,9 @@ TEST_F(NodeTest, ReturningProcessHasItsMemoryOnce) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-// Regression (found by AgentLifeTest, seed 65): a returning process left its job and joined it
-// again. The job kept the budgets to both processes and also received the returned memory. So the
-// device was budgeted twice.
+// Regression (AgentLifeTest, seed 65): a returning process left its job and joined it again. The
+// job kept both budgets, so the device was budgeted twice.
 TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
-  // Given a job of two processes that have the whole device
   Start();
   auto process = NewProcess();
   auto one = Job(8, process, 50), two = Job(8, NewProcess(), 50);
@@ -57,14 +54,12 @@ TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
   const int64_t budgeted_bytes = BudgetedBytes();
   ASSERT_GT(budgeted_bytes, 15 * kGiB);
 
-  // When one process is cut off and returns with its memory
   one->Hangs();
   auto again = Connect(process);
   again->Say(protocol::Hello{.leader_pid = 50});
   again->Next<protocol::Welcome>();
   again->Say(Wanting(8, grant.budget_bytes));
 
-  // Then nothing more is budgeted, at that moment and later
   EXPECT_EQ(BudgetedBytes(), budgeted_bytes);
   Settle();
   EXPECT_EQ(BudgetedBytes(), budgeted_bytes);
@@ -73,7 +68,6 @@ TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
 }
 
 TEST_F(NodeTest, LateJobIsStillLateWhenItReturns) {
-  // Given a job that has not given back in time the memory that another job wants
   Start();
   auto process = NewProcess();
   auto owner = Job(16, process);
@@ -85,7 +79,6 @@ TEST_F(NodeTest, LateJobIsStillLateWhenItReturns) {
   const auto is_overdue = [this] { return node_->arbiter().Tenancies().front().overdue; };
   ASSERT_TRUE(is_overdue());
 
-  // When it disconnects and returns with all its memory, then it still counts as late
   owner->Hangs();
   auto again = Connect(process);
   again->Say(protocol::Hello{});
@@ -94,7 +87,6 @@ TEST_F(NodeTest, LateJobIsStillLateWhenItReturns) {
   Settle();
   EXPECT_TRUE(is_overdue());
 
-  // And its grant is the one that it had to obey
   again->Next<protocol::Admission>();
   const auto grant = again->Next<protocol::Grant>();
   EXPECT_LE(grant.budget_bytes, 9 * kGiB);
@@ -106,7 +98,6 @@ TEST_F(NodeTest, LateJobIsStillLateWhenItReturns) {
 }
 
 TEST_F(NodeTest, WaitingJobThatReturnsKeepsItsPlace) {
-  // Given two jobs that wait for the guarantee of a third
   Config config = FakeConfig();
   config.defaults.guaranteed_bytes = 12 * kGiB;
   Start(config);
@@ -180,8 +171,7 @@ TEST_F(NodeTest, AfterTheRestartReportedHoldingsAreNotBelieved) {
   EXPECT_LE(BudgetedBytes(), 16 * kGiB);
 }
 
-// Regression (found by tests/chaos, seed 7): memory of a job that had begun while the agent was
-// stopped was budgeted to others.
+// Regression (tests/chaos, seed 7): such a job's memory was budgeted to others.
 TEST_F(NodeTest, JobThatRanWithoutAgentIsBelievedUpToFreeMemory) {
   // Given a job that has 10 of 16 GiB
   Start();
@@ -219,7 +209,7 @@ TEST_F(NodeTest, JobThatRanWithoutAgentIsBelievedUpToFreeMemory) {
 }
 
 TEST_F(NodeTest, RunningJobThatWaitsIsBelievedByItsReports) {
-  // Given a drained node, and a job that ran without it and reports 1 GiB, later 4
+  // Given a drained node, and a job that ran without it
   Start();
   Operator()->Say(protocol::Control{protocol::Action::kDrain, ""});
   auto client = Connect(NewProcess());
@@ -242,7 +232,6 @@ TEST_F(NodeTest, RunningJobThatWaitsIsBelievedByItsReports) {
   EXPECT_EQ(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
 }
 
-// Guarantees by rules for the first job and its neighbour.
 Config Guaranteeing(int64_t to_one, int64_t to_other) {
   Config config = FakeConfig();
   config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = to_one}});
@@ -250,11 +239,10 @@ Config Guaranteeing(int64_t to_one, int64_t to_other) {
   return config;
 }
 
-// Regression: the smallest limit among a job's processes limits the job. That limit remained after
-// its process had ended.
+// Regression: the limit remained after its process had ended.
 TEST_F(NodeTest, LimitRequestedByAProcessEndsWithTheProcess) {
-  // Given two processes of one job. One limits the job to 2 GiB, and the neighbour's guarantee fits
-  // only then
+  // Given two processes of one job. One limits the job to 2 GiB; only then the neighbour's
+  // guarantee fits
   Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest_process = NewProcess();
   auto modest = Connect(modest_process);
@@ -275,8 +263,7 @@ TEST_F(NodeTest, LimitRequestedByAProcessEndsWithTheProcess) {
   node_->PeerEnded(modest->session, now_ns_);
   Settle();
 
-  // Then the other process gets its demand, and the neighbour's guarantee was budgeted to no one
-  // else
+  // Then the other process gets its demand, and the neighbour keeps its guarantee
   EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 4 * kGiB - kGiB / 16);
   const std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
   ASSERT_EQ(tenancies.size(), 2u);
@@ -284,11 +271,10 @@ TEST_F(NodeTest, LimitRequestedByAProcessEndsWithTheProcess) {
   EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
 }
 
-// Regression: after its limit ended, the job kept a smaller guarantee. The next process of the job
-// raised it to the rule's guarantee: 22 GiB of 16 were guaranteed.
+// Regression: the next process raised the job's smaller guarantee to the rule's: 22 GiB of 16 were
+// guaranteed.
 TEST_F(NodeTest, JoiningProcessTakesNoOtherJobsGuarantee) {
-  // Given a job that a process had limited to 2 GiB, and a neighbour whose guarantee fitted only
-  // then
+  // Given a job that a process had limited, and a neighbour whose guarantee fitted only then
   Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest = Connect(NewProcess());
   modest->Say(protocol::Hello{.leader_pid = 7});
@@ -305,7 +291,6 @@ TEST_F(NodeTest, JoiningProcessTakesNoOtherJobsGuarantee) {
   auto late = Job(4, NewProcess(), 7);
   Settle();
 
-  // Then the guarantees do not exceed the device
   std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
   ASSERT_EQ(tenancies.size(), 2u);
   EXPECT_EQ(tenancies[0].terms.memory.guaranteed, 6 * kGiB);
@@ -362,8 +347,7 @@ TEST_F(NodeTest, ClientThatNeverRegistersDelaysNoOther) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-// Regression: after a restart, the first process to claim the device got it. The real holder was
-// asked to give it back.
+// Regression: after a restart, the first process to claim the device got it from its real holder.
 class Record : public HeldRecord {
  public:
   Held Before(const HolderOnDevice& holder) const override {
@@ -409,8 +393,7 @@ TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
   record_.before = {{Holder(anna->pid), {8 * kGiB, 0}}, {Holder(bert->pid), {8 * kGiB, 0}}};
   Start(3000);
 
-  // When a process without a record comes first and claims all memory, and one of the two claims
-  // more than its record
+  // When a process without a record and one of the two claim too much
   auto liar = Connect(NewProcess());
   auto first = Connect(anna), second = Connect(bert);
   for (Client* client : {liar.get(), first.get(), second.get()}) {

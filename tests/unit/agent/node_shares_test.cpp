@@ -1,4 +1,4 @@
-// The node's host slabs and link shares: real slabs and real link pages, between clients in memory.
+// The node's host slabs and link shares: real slabs and link pages, clients in memory.
 #include "agent/shares/node_shares.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ class SharingJob {
     channel_->Send(message);
     node_->Readable(session, now_ns);
   }
-  // Reads all messages: maps slabs, and keeps the last message of each kind.
+  // Keeps the last message of each kind.
   void Listen() {
     for (;;) {
       protocol::Received received = channel_->Receive();
@@ -147,7 +147,7 @@ class NodeSharesTest : public testing::Test {
     // Only holders of device memory get slabs.
     job.Say(protocol::Usage{.wanted_bytes = kGiB, .resident_bytes = grant.budget_bytes}, now_ns_);
   }
-  // The job that had all memory obeys, so that the later job has its part.
+  // The earlier job obeys, so that the later one has its part.
   void YieldMemoryTo(SharingJob& earlier, SharingJob& later) {
     Settle();
     earlier.Listen();
@@ -159,7 +159,6 @@ class NodeSharesTest : public testing::Test {
     job.Say(protocol::AskSlabs{0, slabs * kSlab}, now_ns_);
     job.Listen();
   }
-  // Lets the maker's thread work until `done`.
   template <class Done>
   bool Await(Done done, const std::vector<SharingJob*>& jobs, int patience_ms = kPatienceMs) {
     for (int waited_ms = 0; waited_ms < patience_ms; waited_ms += 100) {
@@ -283,7 +282,7 @@ TEST_F(NodeSharesTest, HostMemoryThatJobsPinReducesThePool) {
   EXPECT_EQ(anna->slab_names.size(), 1u);
 }
 
-// Regression: one process that reported much pinned memory emptied the pool for all others.
+// Regression: one process's report emptied the pool for all others.
 TEST_F(NodeSharesTest, ReportedPinnedMemoryCountsUpToTheBudget) {
   Start(4);
   const auto liar = Job(1001);
@@ -343,10 +342,8 @@ TEST_F(NodeSharesTest, NextAgentKnowsHoldersToTheByte) {
   EXPECT_TRUE(anna->ReadsAs(0x5a)) << "what it has is untouched";
 }
 
-// Regression (found by AgentLifeTest, seed 8): the job counted as ended, and its slabs in use were
-// scrubbed.
+// Regression (AgentLifeTest, seed 8): the job counted as ended, and its slabs were scrubbed.
 TEST_F(NodeSharesTest, ProcessCutOffBeforeItRegistersKeepsItsSlabs) {
-  // Given a process that an earlier agent knew
   Start(2);
   const auto anna = Job(1000);
   Ask(*anna, 2);
@@ -357,14 +354,12 @@ TEST_F(NodeSharesTest, ProcessCutOffBeforeItRegistersKeepsItsSlabs) {
   shares_.reset();
   Start(2, 3000, Kept());
 
-  // When the connection is lost after Hello, twice
   for (int i = 0; i < 2; ++i) {
     anna->Connect(*node_, now_ns_);
     anna->Hangs(now_ns_);
     Settle();
   }
 
-  // Then it keeps its slabs until it ends
   EXPECT_EQ(shares_->View()->leased_bytes, 2 * kSlab);
   EXPECT_FALSE(Await([&] { return !anna->ReadsAs(0x5a); }, {}, kMomentMs));
   EXPECT_EQ(node_->session_count(), 1u);

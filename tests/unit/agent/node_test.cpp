@@ -148,7 +148,7 @@ TEST_F(NodeTest, SessionLimitsPerUserAndInTotalAreReported) {
   EXPECT_TRUE(again->ReceivesNothing());
 }
 
-// Regression: such sessions kept all others out until they ended.
+// Regression: such sessions kept all others out.
 TEST_F(NodeTest, SessionsWithoutMemoryAreEvictedAndEndWithoutHello) {
   Config config = FakeConfig();
   config.limits.sessions = 3;
@@ -190,8 +190,7 @@ TEST_F(NodeTest, UnconfiguredDeviceIsReportedOnce) {
   EXPECT_EQ(node_->Report(now_ns_).unknown_devices.size(), 1u);
 }
 
-// Regression: for its first ten seconds a job of 304 MiB was shown with all memory that it might
-// get.
+// Regression: at first a job of 304 MiB was shown with all memory that it might get.
 TEST_F(NodeTest, FootprintCountsAllocationsNotClaims) {
   Start();
   auto job = Connect(NewProcess());
@@ -266,7 +265,6 @@ TEST_F(NodeTest, SlowReaderReceivesTheNewestGrant) {
   Start();
   auto sleeper = Job(16);
   Settle();
-  // Given a job that has read nothing while its budget changed often
   auto op = Operator();
   for (int i = 0; i < 20; ++i) {
     op->Say(protocol::SetBudget{.job = "local-101", .limit_bytes = (i % 2 == 0 ? 6 : 12) * kGiB});
@@ -408,8 +406,8 @@ TEST_F(NodeTest, StoppingAgentRevokesNothing) {
   EXPECT_EQ(job->Next<protocol::Error>().code, ErrorCode::kAgentStops);
 }
 
-// Regression: each answer costs a page of the whole node. A thousand sessions of one user occupied
-// the loop for seconds at a turn.
+// Regression: each answer costs a page of the node. A thousand sessions of one user occupied the
+// loop for seconds.
 TEST_F(NodeTest, SessionsOfAUserShareOneRequestRate) {
   Config config = FakeConfig();
   config.limits.messages_per_second = 10;
@@ -429,7 +427,7 @@ protocol::Usage Using(int64_t resident_bytes, bool active = true) {
       .device = 3, .active = active, .wanted_bytes = 16 * kGiB, .resident_bytes = resident_bytes};
 }
 
-// Regression: twenty jobs that held nothing but claimed to work got twenty of twenty-two parts.
+// Regression: twenty idle jobs that claimed to work got twenty of twenty-two parts.
 TEST_F(NodeTest, JobThatLeavesItsGrantUnusedLosesItsClaimAfterAWhile) {
   Start();
   auto worker = Job(16), bully = Job(16);
@@ -448,14 +446,12 @@ TEST_F(NodeTest, JobThatLeavesItsGrantUnusedLosesItsClaimAfterAWhile) {
   ASSERT_LE(budget(1), 8 * kGiB);
   ASSERT_EQ(node_->NextWake(), now_ns_ + FakeConfig().unused_ms * 1'000'000);
 
-  // When the job has held nothing for that long, the other has all
   now_ns_ += FakeConfig().unused_ms * 1'000'000;
   bully->Say(Using(0));
   obey();
   EXPECT_EQ(budget(0), 16 * kGiB);
   EXPECT_EQ(budget(1), 0);
 
-  // And when the job wants more than before, it gets its part again
   protocol::Usage more = Using(0);
   more.wanted_bytes += kGiB;
   bully->Say(more);

@@ -1,4 +1,4 @@
-// A lease client that an agent in the test's hands has greeted, and the memory that it reports.
+// A lease client that the test's agent has greeted, and the memory that it reports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -73,7 +73,6 @@ class ServedLeaseClient : public ::testing::Test {
 
   static constexpr int64_t kTurnNs = 500'000'000;
 
-  // The last message of that kind that the client has sent.
   template <class Kind>
   std::optional<Kind> Hear() {
     std::optional<Kind> last;

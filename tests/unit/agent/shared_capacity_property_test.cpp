@@ -1,5 +1,4 @@
-// Random lives of a capacity: invariants that always hold, and results that do not depend on how
-// they were computed.
+// Random lives of a capacity: invariants, and results that do not depend on how they were computed.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +13,7 @@ namespace {
 
 constexpr int64_t kTurnDeadline = 2000;
 
-// Random claims, late and partial confirmations, and deaths: nothing is ever budgeted twice.
+// Random claims, late and partial confirmations, and deaths.
 class SharedCapacityLife {
  public:
   explicit SharedCapacityLife(uint64_t seed)
@@ -43,7 +42,7 @@ class SharedCapacityLife {
     int64_t holds = 0, may_hold = 0;
   };
 
-  // Two owners under an account, one beside it. The first life has no owners.
+  // Two owners under an account, one beside it.
   void SetOwners() {
     const auto limit = [this] { return 300 + static_cast<int64_t>(random_.Below(900)); };
     if (random_.Below(3) == 0) return;
@@ -52,8 +51,7 @@ class SharedCapacityLife {
     owners_[OwnerId{2}] = {.above = OwnerId{3}};
     for (const auto& [id, owner] : owners_) shared_.SetOwner(id, owner);
   }
-  // A fallen limit, or a claim that moved to another owner, is met as the claims obey. Meanwhile
-  // nothing more is budgeted.
+  // Claims meet a fallen limit or a new owner as they obey. Meanwhile nothing more is budgeted.
   void CheckOwners() {
     for (const auto& [id, owner] : owners_) {
       int64_t budgeted = 0;
@@ -117,8 +115,8 @@ class SharedCapacityLife {
     }
     shared_.Obeyed(id, ruling.serial, client.holds);
   }
-  // The client lost its connection and returns under another name. It forgets unread rulings; its
-  // allowance is the last ruling that it read.
+  // The client lost its connection and returns under another name. Its allowance is the last ruling
+  // that it read.
   void ComeBack(ClaimantId id) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
@@ -144,7 +142,7 @@ class SharedCapacityLife {
     for (const auto& [id, client] : clients_) sum += client.holds;
     return sum;
   }
-  // Disturbances stop and all clients obey. Then every share is met.
+  // Every share is met once all clients obey.
   void LetAllObey() {
     for (int round = 0; round < 200; ++round) {
       for (auto& [id, client] : clients_) {
@@ -168,7 +166,6 @@ class SharedCapacityLife {
   std::map<OwnerId, int64_t> budgeted_before_;
 };
 
-// Half of the lives have owners, and a quarter have tight limits.
 void SetOwners(uint64_t seed, SharedCapacity& capacity) {
   if (seed % 2 == 0) return;
   const int64_t limit = seed % 4 == 1 ? 60 : 1'000'000;
@@ -243,8 +240,7 @@ class TwinLife {
   uint64_t serial_alone_ = 0, serial_beside_ = 0;
 };
 
-// The same life twice. In one, no earlier decision is remembered. All events that change shares
-// happen: claims, capacities, arrivals, returns and late clients.
+// The same life twice. In one, no earlier decision is remembered.
 class KnowingLife {
  public:
   explicit KnowingLife(uint64_t seed)

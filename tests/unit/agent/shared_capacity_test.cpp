@@ -10,7 +10,7 @@ constexpr int64_t kDeadline = 2000;
 class SharedCapacityTest : public testing::Test {
  protected:
   std::vector<Ruling> Decide() { return shared_.Decide(kDeadline, &serial_); }
-  // Decides, and lets all clients obey at once, until nothing changes.
+  // Lets all clients obey at once, until nothing changes.
   void Settle() {
     for (std::vector<Ruling> rulings = Decide(); !rulings.empty(); rulings = Decide()) {
       for (const Ruling& ruling : rulings)
@@ -164,8 +164,8 @@ TEST_F(SharedCapacityTest, ReturningClaimKeepsItsMemory) {
   EXPECT_EQ(rulings[1].amount, 10);
 }
 
-// Regression: a claim that waited for its first grant was found to hold some memory. Its remembered
-// share was nothing then, so it never got more.
+// Regression: a claim that waited for its first grant was found to hold some memory, and never got
+// more.
 TEST_F(SharedCapacityTest, WaitingClaimWithSomeMemoryStillGetsItsShare) {
   const Claim waits{.floor = 10, .limit = 100, .wanted = 100};
   shared_.Put(1, {.limit = 100, .wanted = 100});
@@ -184,7 +184,6 @@ TEST_F(SharedCapacityTest, WaitingClaimWithSomeMemoryStillGetsItsShare) {
 }
 
 TEST_F(SharedCapacityTest, ReturningClaimMustStillGiveBackTheRevokedMemory) {
-  // Given a claim that had to give back 60 of its 100 and has given back 10
   shared_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
   shared_.Put(2, {.guaranteed = 60, .limit = 100, .wanted = 60});
@@ -192,7 +191,6 @@ TEST_F(SharedCapacityTest, ReturningClaimMustStillGiveBackTheRevokedMemory) {
   ASSERT_EQ(asked.claimant, 1u);
   shared_.Obeyed(1, asked.serial, 90);
 
-  // When it returns, whatever holdings it reports
   shared_.Succeed(1, 3, 95);
 
   EXPECT_EQ(shared_.BudgetedTo(1), 0);
@@ -313,10 +311,10 @@ TEST_F(SharedCapacityTest, LargeRiseIsGrantedInLargePiecesUnlessGuaranteed) {
   EXPECT_EQ(parts_told(500).size(), 50u);
 }
 
-// Regression: such a claim stayed late for ever with half of its memory, even when it was alone.
+// Regression: such a claim stayed late for ever with half of its memory.
 class LateSharedCapacityTest : public SharedCapacityTest {
  protected:
-  // Claim 1 has 80 unmovable. Half of that was revoked, because claim 2 has a guarantee of 60.
+  // Half of the 80 unmovable was revoked, because claim 2 has a guarantee of 60.
   void MakeFirstClaimLate() {
     shared_.Put(1, {.limit = 100, .wanted = 80, .in_use = 80});
     Settle();
@@ -392,8 +390,7 @@ TEST_F(LateSharedCapacityTest, MemoryOfAnotherLateClaimPreventsForgiveness) {
   EXPECT_EQ(shared_.GrantedTo(3), 40);
 }
 
-// Regression: a claim returned with the whole capacity, including memory of others, and never gave
-// any back. All memory of the others was revoked.
+// Regression: a claim returned with memory of others, and never gave any back.
 TEST_F(SharedCapacityTest, LateClaimTakesNoOthersGuaranteeOrUnmovableMemory) {
   shared_.Restore(1, {.guaranteed = 30, .limit = 100, .wanted = 50}, 40);
   shared_.Restore(2, {.limit = 100, .wanted = 20, .in_use = 20}, 20);
@@ -418,7 +415,7 @@ TEST_F(SharedCapacityTest, ClaimsOfAnOwnerPassMemoryAmongThemselves) {
   Settle();
   ASSERT_EQ(shared_.GrantedTo(1), 60);
 
-  // When another claim of the owner comes, the first gives back, and its confirmation counts
+  // When another claim of the owner comes, the first gives back
   shared_.Put(2, {.limit = 100, .wanted = 100, .owner = kOwner});
   const std::vector<Ruling> revoked = Decide();
   ASSERT_EQ(revoked.size(), 2u);

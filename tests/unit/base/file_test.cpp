@@ -140,7 +140,7 @@ TEST_F(FileTest, DoesNotWriteThroughAForeignLink) {
 
 TEST_F(FileTest, KeepsTheOldBytesWhenTheNewOnesDoNotFit) {
   ASSERT_TRUE(ReplaceFile(In("a"), "old").ok());
-  // A child sets the limit, because it holds for the whole process.
+  // The limit holds for the whole process.
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGXFSZ, SIG_IGN);

@@ -7,7 +7,6 @@ namespace {
 
 TEST(LargestMultipleTest, FindsTheLargestValueThatHolds) {
   const auto holds = [](int64_t value) { return value <= 999; };
-  // Then: 999 in steps of one, the multiple below in steps of 16, and never above the maximum.
   EXPECT_EQ(LargestMultiple(1, 4096, holds), 999);
   EXPECT_EQ(LargestMultiple(16, 4096, holds), 992);
   EXPECT_EQ(LargestMultiple(16, 500, holds), 496);
@@ -24,7 +23,6 @@ TEST(LargestMultipleTest, CoarserSearchAsksLessAndStaysWithinItsError) {
     return value <= 999;
   };
   const int64_t found = LargestMultiple(1, 4096, holds, 8);
-  // Then: the value holds, is within an eighth, and took fewer evaluations than the exact search.
   EXPECT_LE(found, 999);
   EXPECT_GE(found + found / 8, 999);
   const int asked_for_an_eighth = asked;
@@ -35,7 +33,6 @@ TEST(LargestMultipleTest, CoarserSearchAsksLessAndStaysWithinItsError) {
 
 TEST(SmallestFromTest, FindsTheSmallestStepThatHolds) {
   const auto holds = [](int64_t value) { return value >= 42; };
-  // Then: steps are counted from the least value.
   EXPECT_EQ(SmallestFrom(0, 100, 1, holds), 42);
   EXPECT_EQ(SmallestFrom(5, 100, 10, holds), 45);
   EXPECT_EQ(SmallestFrom(50, 100, 10, holds), 50);

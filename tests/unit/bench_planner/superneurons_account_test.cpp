@@ -1,4 +1,4 @@
-// SuperNeurons' published figures, exact to the digit where they can be reproduced.
+// SuperNeurons' published figures, exact to the digit where possible.
 #include <gtest/gtest.h>
 
 #include <cstdio>

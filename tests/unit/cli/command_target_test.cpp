@@ -14,7 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The owner of every file in these tests.
 Identity Me() { return CurrentIdentity(); }
 Identity SomebodyElse() { return {.user = Me().user + 1, .group = Me().group + 1}; }
 

@@ -75,7 +75,6 @@ TEST(DoctorTest, LibraryThatTheLoaderRefusesIsAProblem) {
                        .preload_library = folder.Write("libspillway.so", "not ELF"),
                        .simulator_folder = ""},
                       findings);
-  // Then the loader's message is shown
   EXPECT_EQ(FindingOn(findings, "preload").level, Level::kProblem);
   EXPECT_THAT(FindingOn(findings, "preload").fact, HasSubstr("preload"));
 }

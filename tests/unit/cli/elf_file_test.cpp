@@ -42,7 +42,6 @@ TEST(ElfFileTest, OtherFilesAreNotElf) {
 TEST(ElfFileTest, EveryTruncatedProgramIsRefusedWithoutACrash) {
   const std::string whole = BuildElf({.interpreter = "/lib/some-loader.so"});
   for (std::size_t length = EI_NIDENT; length < whole.size(); ++length) {
-    // When its end is missing, then it never counts as runnable
     EXPECT_EQ(InspectElf(std::string_view(whole).substr(0, length)).verdict, ElfVerdict::kDamaged)
         << length;
   }

@@ -1,4 +1,4 @@
-// A test's temporary folder, removed with its contents when the test ends.
+// A test's temporary folder, removed at the test's end.
 #pragma once
 
 #include <sys/stat.h>

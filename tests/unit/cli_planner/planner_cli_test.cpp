@@ -119,7 +119,7 @@ TEST(PlanCommandTest, ComparesExplainsAndDraws) {
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_THAT(ran.output, HasSubstr("modelled from layer shapes, not measured"));
   EXPECT_THAT(ran.output, HasSubstr("vdnn-all"));
-  EXPECT_THAT(ran.output, HasSubstr(", idle for "));  // why something is moved
+  EXPECT_THAT(ran.output, HasSubstr(", idle for "));
   EXPECT_THAT(ran.output, HasSubstr("copy takes "));
   EXPECT_THAT(TextOf(svg), HasSubstr("</svg>"));
   const nlohmann::json events = nlohmann::json::parse(TextOf(perfetto)).at("traceEvents");

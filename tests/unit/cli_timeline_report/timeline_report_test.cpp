@@ -67,12 +67,10 @@ TEST(RecordedRunTest, ReadsARecordedRun) {
 }
 
 TEST(RecordedRunTest, TraceOfAKilledProcessIsReadUpToItsLastWholeEvent) {
-  // Given a trace that is truncated at each byte after the head
   const std::string whole = TextOf(Golden("small_job.trace.json"));
   const std::size_t head_end = whole.find('\n', 2);
   std::size_t operations = 0;
   for (std::size_t size = head_end; size < whole.size() - 2; size += 7) {
-    // Then each longer piece yields at least as much
     const RecordedRun run = Read(whole.substr(0, size));
     EXPECT_FALSE(run.is_whole);
     const std::size_t now = run.devices.empty() ? 0 : run.devices.at(0).operations.size();
@@ -139,7 +137,6 @@ TEST(RunFiguresTest, SumMovedBytesWaitsAndIdleTime) {
 }
 
 TEST(RunFiguresTest, BusySharesAreComputedPerColumn) {
-  // Given two spans that overlap, and one that begins before the plot
   const std::vector<RecordedSpan> spans = {{-50, 10}, {20, 35}, {30, 40}};
   EXPECT_THAT(BusyShares(spans, {0, 80}, 4), ElementsAre(0.5, 1, 0, 0));
 }
@@ -163,7 +160,6 @@ TEST(RunFiguresTest, FindsEmptyStretches) {
 }
 
 TEST(ReportPageTest, AxisNamesItsUnitOnceAndEmptyStretchesAreLabelled) {
-  // Given two operations with nothing between them
   const RecordedRun run = SmallJob();
   RecordedDevice device;
   device.operations = {run.devices.at(0).operations[0], run.devices.at(0).operations[0]};

@@ -21,8 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A loader cache of the given (library, path) rows in glibc's layout: a header of 48 bytes, 24
-// bytes a row, then the strings.
+// A loader cache in glibc's layout: a header of 48 bytes, 24 bytes a row, then the strings.
 std::string LdCache(const std::vector<std::pair<std::string, std::string>>& rows) {
   std::string file = "glibc-ld.so.cache1.1";
   file.resize(48 + 24 * rows.size());
@@ -79,7 +78,6 @@ TEST(DriverCandidatesTest, FollowTheLoadersOrder) {
 }
 
 TEST(DriverCandidatesTest, NeverNameTheToolkitsStub) {
-  // Given the toolkit's stub, by its own path and by a link elsewhere
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / ("driver_search_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "stubs");

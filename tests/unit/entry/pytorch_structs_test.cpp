@@ -66,7 +66,6 @@ struct Inputs {
   } shapes[kShapes];
 };
 
-// Every word of it is a stale address.
 template <class Struct>
 std::unique_ptr<Struct> Stale() {
   auto made = std::make_unique<Struct>();

@@ -46,8 +46,8 @@ const void* Address(std::size_t list, std::size_t tensor) {
   return reinterpret_cast<const void*>(0x7000'0000'0000 + (list << 32) + (tensor << 12));
 }
 
-// All entries are set, as stale ones are. The launch takes chunks from `first_chunk` of the first
-// tensor to the end of the last. Returns the number of blocks.
+// All entries are set, as stale ones are. The launch begins at `first_chunk` of the first tensor.
+// Returns the number of blocks.
 template <class Lists>
 unsigned Fill(const std::vector<std::int64_t>& elements, std::int64_t first_chunk, Lists* lists) {
   for (std::size_t list = 0; list < std::size(lists->addresses); ++list) {
@@ -69,7 +69,6 @@ unsigned Fill(const std::vector<std::int64_t>& elements, std::int64_t first_chun
 
 using Kind = TensorLists::Kind;
 
-// What the kernel's name says of the struct.
 template <int kDepth, int kTensors, int kBlocks, class Index>
 TensorLists Named(const Plain<kDepth, kTensors, kBlocks, Index>&) {
   return {Kind::kPlain, kDepth, 0};
@@ -135,8 +134,8 @@ TEST(TensorListsTest, FusedOptimisersAlsoNameTheirSteps) {
 
 using Lists = Plain<2, 448, 2240, std::uint16_t>;
 
-// Layouts of another depth or scalar have the same size, and the blocks' tables at the same offset.
-// Their element counts then are other words, such as addresses: large enough for any chunk.
+// Layouts of another depth or scalar have the same size and offset of the blocks' tables. Their
+// element counts then are other words, such as addresses.
 TEST(TensorListsTest, LaunchWithinOneTensorIsNotTakenForFewerLists) {
   auto adam = std::make_unique<Scalars<3, 48, 320, std::uint8_t, float>>();
   const unsigned blocks = Fill({320 * kChunk}, 0, adam.get());

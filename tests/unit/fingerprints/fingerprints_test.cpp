@@ -1,5 +1,5 @@
-// Fingerprints on the simulated device. CMakeLists.txt runs the same tests with the kernel's body
-// for the CPU, with the kernel itself as tools/simkernels compiles it, and on sparse memory.
+// CMakeLists.txt runs these tests with the kernel's body for the CPU, with the kernel as
+// tools/simkernels compiles it, and on sparse memory.
 #include "interposer/execute/residency/fingerprints.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ TEST_F(FingerprintsTest, OneBitAnywhereDiffers) {
   }
 }
 
-// The bytes beside a piece, in its first and last aligned word, do not count.
+// The bytes beside a piece lie in its first and last aligned word.
 TEST_F(FingerprintsTest, NeighbouringBytesDoNotCount) {
   const Bytes bytes = RandomBytes(101, 8);
   const Fingerprint first = Of(bytes, 5);
@@ -247,8 +247,8 @@ TEST_F(FingerprintsTest, StreamsComputeAtOnce) {
   Driver().cuStreamDestroy_v2(other);
 }
 
-// In the compute mode `tags` much memory was never written: the body for the CPU skips it. A
-// stretch of written pages crosses 32 MiB, up to which the simulated driver asks at once for pages.
+// In the compute mode `tags` the body for the CPU skips memory that was never written. A stretch of
+// written pages crosses 32 MiB, up to which the simulated driver asks at once for pages.
 TEST_F(FingerprintsTest, MemoryThatWasNeverWrittenCountsAsZeros) {
   constexpr std::size_t kBytes = 40 * kMiB - 5;
   CUdeviceptr address = 0;

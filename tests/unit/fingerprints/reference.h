@@ -1,5 +1,4 @@
-// The fingerprint as its definition says it, byte by byte. Slow and obvious; shares no code with
-// the kernel.
+// The fingerprint as defined, byte by byte. It shares no code with the kernel.
 #pragma once
 
 #include <cstdint>

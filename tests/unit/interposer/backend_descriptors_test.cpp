@@ -38,7 +38,7 @@ std::string Text(const Claims& claims) {
 }
 constexpr const char* kReshapeClaims = "reads x 24; overwrites y 24; ";
 
-// What the hooks do for a program that reshapes x to y. Descriptors are addresses of its bytes.
+// Plays the hooks for a program that reshapes x to y. Descriptors are addresses of its bytes.
 class BackendDescriptorsTest : public testing::Test {
  protected:
   BackendDescriptor Make(DescriptorKind kind) {
@@ -76,7 +76,6 @@ class BackendDescriptorsTest : public testing::Test {
     descriptors_.Finalized(operation);
     return operation;
   }
-  // `parts` set under `name`, finalized.
   BackendDescriptor MakeWhole(DescriptorKind kind, Attribute name,
                               std::vector<BackendDescriptor> parts) {
     const BackendDescriptor whole = Make(kind);
@@ -95,7 +94,6 @@ class BackendDescriptorsTest : public testing::Test {
     return MakeWhole(DescriptorKind::kExecutionPlan, Attribute::kPlanConfiguration,
                      {configuration});
   }
-  // Over an engine of the graph.
   BackendDescriptor PlanOf(BackendDescriptor graph) {
     const BackendDescriptor engine =
         MakeWhole(DescriptorKind::kEngine, Attribute::kEngineGraph, {graph});
@@ -120,7 +118,7 @@ class BackendDescriptorsTest : public testing::Test {
     descriptors_.AddClaims(plan, pack, &claims);
     return claims;
   }
-  // The plan's claims in the usual pack, without those on the workspace.
+  // The plan's claims, without those on the workspace.
   std::string TextOf(BackendDescriptor plan) {
     std::string text = Text(ClaimsOf(plan, MakePack()));
     const std::size_t workspace = text.find("touches scratch 1; ");
@@ -196,7 +194,6 @@ TEST_F(BackendDescriptorsTest, DestroyedPlanOrPackMakesNoClaims) {
 }
 
 TEST_F(BackendDescriptorsTest, ReusedAddressKeepsNothing) {
-  // Given a ragged tensor, destroyed, whose address another tensor has now
   const BackendDescriptor tensor = Make(DescriptorKind::kTensor);
   Describe(tensor, 'x');
   SetParts(tensor, Attribute::kTensorRaggedOffset, {MakeTensor('r')});
@@ -207,7 +204,6 @@ TEST_F(BackendDescriptorsTest, ReusedAddressKeepsNothing) {
   descriptors_.Finalized(tensor);
   EXPECT_EQ(TextOf(PlanOf(MakeGraph({MakeReshape(tensor, MakeTensor('y'))}))), kReshapeClaims);
 
-  // and a plan whose address a plan of an unknown graph has
   const BackendDescriptor plan = PlanOf(ReshapeGraph());
   descriptors_.SetWorkspaceBytes(plan, 64);
   descriptors_.MarkDeterministic(plan);

@@ -1,5 +1,5 @@
-// The numbers in interposer/dnn are those of cuDNN's public headers. The roles of tensors are those
-// of the simulated cuDNN, which were written separately.
+// The numbers in interposer/dnn are those of cuDNN's public headers; its tensor roles are those of
+// the simulated cuDNN, written separately.
 #include <cudnn.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace spillway::dnn {
 namespace {
 
-// Each tensor of backend_roles.inc: the build fails if a number differs.
+// The build fails if a number differs.
 #define SPILLWAY_TENSOR(attribute, number, role) \
   static_assert(CUDNN_ATTR_OPERATION_##attribute == number);
 #include "interposer/dnn/backend_roles.inc"
@@ -104,7 +104,6 @@ std::map<std::string, std::string> OurRoles() {
   };
 }
 
-// Every tensor of an operation that the simulated cuDNN knows.
 std::map<std::string, std::string> SimulatedRoles() {
   return {
 #define KIND(kind)

@@ -60,13 +60,11 @@ TEST_F(CallScopeTest, RefusedCallHoldsNothing) {
 
   const CallScope call(job_->calls(), addresses_, {}, Effect::kReads);
 
-  // Then the answer is the bare driver's
   EXPECT_EQ(call.answer(), CUDA_ERROR_INVALID_VALUE);
   EXPECT_FALSE(IsInCall());
 }
 
 TEST_F(CallScopeTest, AcceptedCallRecordsTheAddressesThatItPutsIntoMemory) {
-  // Given a copy from the host whose bytes contain one of our addresses
   const CUdeviceptr payload = buffer_;
   Transfers transfers;
   transfers.push_back({.source = Transfer::Source::kHost,
@@ -75,7 +73,6 @@ TEST_F(CallScopeTest, AcceptedCallRecordsTheAddressesThatItPutsIntoMemory) {
                        .width_bytes = sizeof payload,
                        .rows = 1});
 
-  // When the driver refuses it, nothing is recorded; when it accepts it, the address is
   CallScope refused(job_->calls(), addresses_, {}, Effect::kMayWrite);
   refused.End(CUDA_ERROR_INVALID_VALUE, transfers);
   EXPECT_EQ(job_->view().Read().held_addresses, 0u);

@@ -93,8 +93,8 @@ TEST(CallsTest, RecordOfAnEndedThreadIsReused) {
   EXPECT_FALSE(IsInProgress());
 }
 
-// Users count themselves while they are inside. The mover closes the fast path and sees no recorded
-// call; then the count must be zero.
+// Users count themselves while they are inside. Once the fast path is closed and no call is
+// recorded, the count must be zero.
 TEST(CallsTest, NoCallIsInsideAClosedFastPathWithoutRecordedCalls) {
   Range range;
   Range* const named[] = {&range};

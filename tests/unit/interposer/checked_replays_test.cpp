@@ -1,6 +1,5 @@
-// Outputs of proved kernels are dropped and made again. Each replay is compared with what was
-// dropped, so a kernel that does something else is found before the program sees a result.
-// (execute/replay_checks.h)
+// Dropped outputs of proved kernels are made again, and compared with what was dropped
+// (execute/replay_checks.h).
 #include "interposer/execute/replay_checks.h"
 
 #include <utility>
@@ -12,7 +11,6 @@ namespace {
 
 class CheckedReplaysTest : public EffectsTest {
  protected:
-  // Proves the kernel, and returns a dropped output of it.
   CUdeviceptr Dropped(const char* kernel) {
     Repeat(kernel, 2);
     EXPECT_EQ(Count().proved_operations, 1u);
@@ -61,7 +59,7 @@ TEST_F(CheckedReplaysTest, ResultsThatVaryAreWrong) {
   EXPECT_TRUE(IsWrong());
 }
 
-// A program that overwrites what it read makes the output come first; it is checked, too.
+// A program that overwrites what it read makes the output come first.
 TEST_F(CheckedReplaysTest, ReplaysBeforeAWriteAreChecked) {
   const CUdeviceptr y = Dropped("liar");
   Set(input_, 6);
@@ -125,8 +123,8 @@ TEST_F(CheckedReplaysTest, KindsThatWereRefutedWithOneNumberAreNotRepeatedWithOt
   EXPECT_EQ(Count().recompute_drops, 0u);
 }
 
-// The slot of the fingerprint to compare with was once given to others as soon as the record had
-// ended, while its replay was still to be compared. Found by the fuzzer.
+// Regression: the fingerprint's slot was given to others as soon as the record had ended. Found by
+// the fuzzer.
 TEST_F(CheckedReplaysTest, AReplayIsComparedAlthoughItsRecordHasEnded) {
   // Given a dropped output, and memory that has nothing to do with it
   const CUdeviceptr y = Dropped("liar"), other = Allocated(), sum = Allocated(kSmallBytes);

@@ -1,5 +1,4 @@
-// What a call promises about its memory, and the resulting role of each allocation in the call's
-// launches.
+// What a call promises about its memory, and the roles of allocations in its launches.
 #include "interposer/ledger/claims.h"
 
 #include <gtest/gtest.h>
@@ -134,8 +133,7 @@ TEST(ClaimsTest, RefusedCallMayHaveMadeSomeOfItsCopies) {
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-// Another part of the call, such as a kernel of the same graph, may read the old bytes before the
-// copy overwrites them.
+// Another part of the call, such as a kernel of the same graph, may read the old bytes first.
 TEST(ClaimsTest, CopyBesideOtherWorkOfItsCallOverwritesNothing) {
   Claims claims;
   Transfers transfers;

@@ -1,5 +1,5 @@
-// What experiments show of undocumented kernels, and which launches they leave alone.
-// (Note [Learned effects] in execute/state/launch_effects.h)
+// What experiments show of undocumented kernels (Note [Learned effects] in
+// execute/state/launch_effects.h).
 #include "interposer/execute/effect_learning.h"
 
 #include <unistd.h>
@@ -22,8 +22,8 @@ TEST_F(EffectLearningTest, ObservesReadsAndFills) {
   EXPECT_FALSE(IsProved(token)) << "one look proves nothing";
 }
 
-// Another thread may collect it at once. The launch's thread read it once more, and wrote two bytes
-// where it had been. (Found by the differential fuzzer as a copy's address that changed.)
+// Regression: another thread collected the experiment, and the launch's thread wrote where it had
+// been.
 TEST_F(EffectLearningTest, LaunchLetsGoOfAnExperimentThatHasEnded) {
   Launch("scale", {Allocated(), input_, 2});
   ASSERT_EQ(Count().experiments, 1u);
@@ -46,7 +46,7 @@ TEST_F(EffectLearningTest, ProvesByARepetition) {
   EXPECT_EQ(Count().proved_operations, 1u);
 }
 
-// Plans count on declared reads. What experiments show is added later, as presumed.
+// Plans count on declared reads.
 TEST_F(EffectLearningTest, LearnedRolesAreNotRecordedAsDeclared) {
   const std::uint64_t token = Repeat("scale", 2, 2);
   ASSERT_EQ(RolesOf(token), "or");
@@ -55,7 +55,7 @@ TEST_F(EffectLearningTest, LearnedRolesAreNotRecordedAsDeclared) {
   for (const RecordedTouch& touch : recorded_) EXPECT_TRUE(touch.writes && touch.reads);
 }
 
-// PyTorch's out-of-memory error said that 234 MiB were free, and bare 236 MiB.
+// Regression: PyTorch's out-of-memory error said 234 MiB free, and bare 236 MiB.
 TEST_F(EffectLearningTest, MemoryForFingerprintsIsNotShownAsUsed) {
   const CUdeviceptr y = Allocated();
   const size_t free_bytes = job_->view().FreeBytes();
@@ -72,7 +72,7 @@ TEST_F(EffectLearningTest, TheProgramsLaunchHasTheLastWord) {
   EXPECT_TRUE(AllAre(Read(input_), 5));
 }
 
-// A number that changes with each launch, such as a random offset, makes exact kinds of one kind.
+// Numbers that change with each launch, such as random offsets, make exact kinds of one kind.
 TEST_F(EffectLearningTest, TwoProvedKindsSpeakForOthers) {
   for (CUdeviceptr number = 1; number <= 2; ++number) Repeat("scale", 2, number);
   ASSERT_EQ(Count().proved_operations, 2u);
@@ -93,7 +93,7 @@ TEST_F(EffectLearningTest, OneProvedKindDoesNotSpeakForOthers) {
   EXPECT_EQ(Count().recompute_drops, 0u);
 }
 
-// What the program finds, and how often the kernel ran for it, after a look at the kernel.
+// What the program finds after a look at the kernel, and how often the kernel ran.
 class EffectLearningExcludesTest : public EffectsTest {
  protected:
   void SetUp() override {
@@ -115,7 +115,6 @@ TEST_F(EffectLearningExcludesTest, NothingWhenAllIsAsBefore) {
   EXPECT_EQ(hidden.launches, 2) << "or else the tests below show nothing";
 }
 
-// Its content would be lost, if the kernel does not overwrite it whole.
 TEST_F(EffectLearningExcludesTest, MemoryWithContent) {
   const CUdeviceptr y = Allocated();
   Set(y, 3);
@@ -179,7 +178,7 @@ TEST_F(EffectLearningTest, AVariableThatChangesForbidsRepetition) {
   EXPECT_EQ(Count().proved_operations + Count().refuted_operations, 0u);
 }
 
-// A kernel that counts in memory that it is given, and decides by it.
+// The kernel decides by a counter in memory.
 TEST_F(EffectLearningTest, ACounterInMemoryForbidsRepetition) {
   const CUdeviceptr counter = Allocated(kSmallBytes);
   Set(counter, 0, kSmallBytes);
@@ -189,7 +188,7 @@ TEST_F(EffectLearningTest, ACounterInMemoryForbidsRepetition) {
   EXPECT_EQ(Read(counter, kSmallBytes)[0], 2) << "it ran as often as the program says";
 }
 
-// The first repetition lacks the scratch memory for them, which only jobs that lack memory get.
+// The first repetition lacks the scratch memory for them.
 TEST_F(EffectLearningTest, SmallOutputsAreRepeatedElsewhere) {
   Free(Allocated(kBudgetBytes));
   std::uint64_t token = 0;
@@ -217,7 +216,6 @@ TEST_F(EffectLearningTest, ALaunchThatChangesItsInputIsNotRepeated) {
   EXPECT_TRUE(AllAre(Read(y), 5));
 }
 
-// Its output was filled for the repetition.
 TEST_F(EffectLearningTest, ARepetitionThatTheDriverRefusesLeavesTheBytes) {
   repeated_shared_bytes_ = 1u << 30;
   Repeat("scale", 1, 2);

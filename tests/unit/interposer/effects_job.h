@@ -1,5 +1,4 @@
-// A recorded job over the simulated driver whose program launches kernels that nobody documents,
-// and accessors for what experiments show of them.
+// A recorded job over the simulated driver, whose program launches undocumented kernels.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@ constexpr size_t kBytes = 4 * kMiB;
 constexpr size_t kWords = kBytes / sizeof(int);
 constexpr size_t kSmallBytes = 1024;
 
-// What a kernel could keep where nobody looks: between launches, and beside all memory.
+// What a kernel could keep between launches, beside all memory.
 struct Hidden {
   int runs = 0;
   int launches = 0;  // of kernels that count them
@@ -203,7 +202,7 @@ class EffectsTest : public SimulatedJobTest {
   CUdeviceptr Allocated(size_t bytes = kBytes) { return AllocatedBytes(bytes); }
   void Free(CUdeviceptr address) { ASSERT_TRUE(job_->allocations().Free(address)); }
 
-  // A launch of the program. Returns the token by which plans know it.
+  // Returns the token by which plans know the launch.
   std::uint64_t Launch(const char* name, std::vector<CUdeviceptr> words,
                        const CUlaunchConfig* config = nullptr) {
     const CUfunction function = Function(name);
@@ -234,7 +233,7 @@ class EffectsTest : public SimulatedJobTest {
     recorded_.assign(recorded.touches().begin(), recorded.touches().end());
     return scheduler::TokenOf(scheduler::JobEvent::Operation(recorded.shape(), {}));
   }
-  // The kernel over `times` new outputs, freed again: each is an experiment, while any is wanted.
+  // Over `times` new outputs, freed again: each is an experiment, while any is wanted.
   std::uint64_t Repeat(const char* name, int times, CUdeviceptr number = kNone) {
     std::uint64_t token = 0;
     for (int i = 0; i < times; ++i) {
@@ -247,7 +246,6 @@ class EffectsTest : public SimulatedJobTest {
     }
     return token;
   }
-  // What experiments showed so far is known.
   void Settle() {
     Driver().cuStreamSynchronize(stream_);
     if (!settling_) settling_ = Allocated(kSmallBytes);
@@ -265,8 +263,7 @@ class EffectsTest : public SimulatedJobTest {
     return std::all_of(values.begin(), values.end(), [=](int each) { return each == value; });
   }
 
-  // What the kernel is known to do to its ranges, as one letter each: r(eads), o(verwrites),
-  // u(pdates, or unknown).
+  // One letter for each range: r(eads), o(verwrites), u(pdates, or unknown).
   std::string RolesOf(std::uint64_t token) {
     std::string letters;
     for (const scheduler::TouchRole& role : job_->learning().RolesOf(token))
@@ -277,11 +274,11 @@ class EffectsTest : public SimulatedJobTest {
 
   static constexpr CUdeviceptr kNone = ~CUdeviceptr{0};
   CUdeviceptr input_ = 0, settling_ = 0;
-  int asked_ = 0;                           // launches of the program
-  std::vector<RecordedTouch> recorded_;     // of the last one
+  int asked_ = 0;  // launches of the program
+  std::vector<RecordedTouch> recorded_;
   bool is_whole_ = true;                    // the hook knows the whole launch
   bool keeps_experiment_ = false;           // after the last launch
-  unsigned int repeated_shared_bytes_ = 0;  // of repetitions; too many are refused
+  unsigned int repeated_shared_bytes_ = 0;  // too many are refused
 };
 
 }  // namespace

@@ -15,9 +15,8 @@ namespace {
 
 using driver::Driver;
 
-// A range's eviction stands behind work that ends only when the program says so, as a kernel that
-// polls the host does. What the layout has for others is in that range. (Note [Patience] in
-// laid_out_memory.h)
+// A range's eviction stands behind work that ends only when the program says so. What the layout
+// has for others is in that range. (Note [Patience] in laid_out_memory.h)
 class EvictionTest : public OverDriverTest {
  protected:
   static constexpr size_t kBudgetBytes = 20 * kMiB;
@@ -92,7 +91,7 @@ class EvictionTest : public OverDriverTest {
   size_t wanted_bytes_ = 0;
 };
 
-// Regression: both waited until the program had gone on, which it could not.
+// Regression: both waited for the program, which waited for them.
 TEST_F(EvictionTest, AllocationWaitsForTheLayoutButAWhile) {
   eviction_.AwaitFreedFor(wanted_bytes_);
   const StateLock lock(state_.locks);
@@ -109,7 +108,6 @@ TEST_F(EvictionTest, RangeWithoutMemoryWaitsForTheLayoutButAWhile) {
   EXPECT_EQ(leaving_->place, Place::kLeaving);
 }
 
-// All waits of an iteration together.
 TEST_F(EvictionTest, PatienceIsAShareOfTheIteration) {
   const StateLock lock(state_.locks);
   LaidOutMemory& laid_out = state_.residency.laid_out();

@@ -1,4 +1,4 @@
-// The free memory that a program is told: in mebibytes, of a budget of 64.
+// The free memory that a program is told, in mebibytes, of a budget of 64.
 #include "interposer/execute/free_memory.h"
 
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ TEST(FreeMemoryTest, NeverExceedsTheLargestGrantableAllocation) {
   EXPECT_EQ(FreeMemoryOf(given), 10 * kFreeMiB);
 }
 
-// PyTorch's expandable segments are such memory. Its out-of-memory error said that 127 MiB of 256
-// were free when it could not get 64.
+// PyTorch's expandable segments are such memory. Its out-of-memory error said that 127 MiB were
+// free when it could not get 64.
 TEST(FreeMemoryTest, IsExactForMemoryThatCannotMove) {
   const auto free = [](std::size_t unmovable, std::size_t movable) {
     return FreeMemoryOf({.budget_bytes = 64 * kFreeMiB,

@@ -37,7 +37,7 @@ TEST(GraphLedgerTest, LaunchNamesTheMemoryOfAllNodes) {
   EXPECT_TRUE(launch.facts->complete);
 }
 
-// A training step that is captured and updated in each iteration brings new addresses only.
+// A training step updated in each iteration brings new addresses only.
 TEST(GraphLedgerTest, KernelsAreNewUntilTheirLaunchIsScanned) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), KernelAt(7, 0x1000)}, {Node(2), KernelAt(5, 0x2000)}});
@@ -69,7 +69,6 @@ TEST(GraphLedgerTest, UpdateReplacesAllFacts) {
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x7000}));
 }
 
-// A launch in progress keeps its facts while the graph changes.
 TEST(GraphLedgerTest, FactsInUseOutliveChangesAndTheGraph) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
@@ -118,7 +117,7 @@ TEST(GraphLedgerTest, ReusedHandleIsANewGraph) {
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
 }
 
-// Another thread's executable gets the handle before the destruction has returned.
+// Another thread gets the handle before the destruction has returned.
 TEST(GraphLedgerTest, HandleReusedDuringDestructionKeepsItsFacts) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});

@@ -25,7 +25,6 @@ class HostHeadroomTest : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  // A group of cgroup version 2.
   void Group(const fs::path& path, const std::string& limit, const std::string& used) {
     Write(path / "memory.max", limit + "\n");
     Write(path / "memory.current", used + "\n");

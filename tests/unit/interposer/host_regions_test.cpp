@@ -1,4 +1,4 @@
-// How much of pinned memory is read for addresses when a launch names it.
+// How much of pinned memory is read for addresses.
 #include "interposer/ledger/host_regions.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ TEST_F(HostRegionsTest, TwoJobsInTurnDoNotReadInFullEachTime) {
   EXPECT_LE(whole, 14) << "of 64";
 }
 
-// A job grows: each allocation at a new address widens its bounds.
+// Each allocation at a new address widens the job's bounds.
 TEST_F(HostRegionsTest, GrowingJobDoesNotReadInFullEachTime) {
   int whole = 0;
   for (CUdeviceptr i = 0; i < 64; ++i) {

@@ -46,7 +46,7 @@ std::string Object() {
   return {file, header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr)};
 }
 
-// The same with constants instead of variables: a longer table of names stands behind it.
+// A longer table of names stands behind it.
 std::string ObjectWithConstants() {
   std::string file = Object();
   Elf64_Ehdr header;
@@ -76,7 +76,7 @@ std::string Entry(const std::string& payload) {
   return BytesOf<std::uint32_t>(0x01010002) + BytesOf<std::uint32_t>(64) +
          BytesOf<std::uint64_t>(padded.size()) + std::string(48, '\0') + padded;
 }
-// `original_bytes`: what the entry says of its payload's length.
+// `original_bytes`: the payload's length by the entry.
 std::string CompressedEntry(const std::string& compressed, std::uint64_t flags,
                             std::uint64_t original_bytes) {
   const std::string padded = compressed + std::string(-compressed.size() % 8, '\0');
@@ -111,7 +111,7 @@ TEST(ImageVariablesTest, ObjectListsItsVariables) {
   EXPECT_EQ(found.names, kExpected);
 }
 
-// Kernels that are told by parameters alone what to do.
+// Parameters alone tell such kernels what to do.
 TEST(ImageVariablesTest, PlainObjectsHaveNoVariablesAndNoConstants) {
   EXPECT_FALSE(VariablesOf(Object().data()).is_plain());
   const ImageVariables found = VariablesOf(ObjectWithConstants().data());
@@ -123,7 +123,6 @@ TEST(ImageVariablesTest, PlainObjectsHaveNoVariablesAndNoConstants) {
 }
 
 TEST(ImageVariablesTest, ContainerListsItsObjectsVariables) {
-  // Given a container of PTX and two objects of the same source
   const std::string container = Container(Entry(kPtx) + Entry(Object()) + Entry(Object()));
   const ImageVariables found = VariablesOf(container.data());
   EXPECT_TRUE(found.is_readable);

@@ -27,7 +27,6 @@ class IterationLayoutTest : public testing::Test {
     large_.size_bytes = 16 * kMiB;
   }
 
-  // Whether it took memory as laid out.
   bool TakeMemory(Range* range, Take take = Take::kNew) {
     const bool is_laid_out = layout_.PiecesFor(take, range->size_bytes) != nullptr;
     layout_.Took(range, take, is_laid_out && follows_);
@@ -154,7 +153,7 @@ TEST_F(IterationLayoutTest, LayoutThatIsNotFollowedIsMadeAnew) {
   EXPECT_TRUE(sizes);
 }
 
-// Regression: iterations that were never as expected kept a layout of others for ever.
+// Regression: such iterations kept a layout for ever.
 TEST_F(IterationLayoutTest, LayoutOfIterationsThatComeNoMoreIsGivenUp) {
   ASSERT_TRUE(RunUntilLaidOut());
   Sizes sizes;

@@ -31,7 +31,6 @@ class IterationTimesTest : public ::testing::Test {
 };
 
 TEST_F(IterationTimesTest, IterationIsReportedWithItsFactsAtTheNextBegin) {
-  // Given three iterations: one as planned, one that a full scan stopped, one with misses
   times_.Began(stream_, {});
   times_.Began(stream_, {});
   times_.Began(stream_, {.last_was_stopped = true});
@@ -49,8 +48,6 @@ TEST_F(IterationTimesTest, IterationIsReportedWithItsFactsAtTheNextBegin) {
 }
 
 TEST_F(IterationTimesTest, IterationThatChangesPlanBelongsToNeitherPattern) {
-  // Given an iteration of one pattern, one that began with it and ended with another pattern's
-  // plan, and one of the other
   for (const std::uint64_t pattern : {7u, 7u, 8u, 8u}) times_.Began(stream_, {.pattern = pattern});
   ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
 

@@ -1,5 +1,4 @@
-// A job's memory follows a plan, over the simulated driver: what it prefetches, what it does not,
-// and that the bytes stay.
+// A job's memory follows a plan, over the simulated driver.
 //
 // The iteration is learned from the job's own recording; the plan is made by hand.
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ class JobMemoryPlanTest : public testing::Test {
   void Step(size_t buffer, Shape shape = 7) {
     StepWith(buffer, shape, [] {});
   }
-  // Calls `when_made` right after the step's launch.
+  // Calls `when_made` right after the launch.
   template <class WhenMade>
   void StepWith(size_t buffer, Shape shape, WhenMade when_made) {
     Addresses addresses;
@@ -71,7 +70,7 @@ class JobMemoryPlanTest : public testing::Test {
     return static_cast<unsigned int>(buffer * 1000 + time + 1);
   }
 
-  // After each step its buffer is evicted; before each step the next one's is prefetched.
+  // Each buffer is evicted after its step, and prefetched one step ahead.
   static scheduler::Plan Rotation(const IterationPattern& pattern) {
     scheduler::Plan plan = scheduler::PlanWithoutActions(pattern.profile);
     const auto steps = static_cast<int32_t>(plan.steps.size());
@@ -140,7 +139,6 @@ TEST_F(JobMemoryPlanTest, PrefetchGetsMemoryBeforeLaterAllocations) {
   ASSERT_TRUE(plan);
   job_->plan().Adopt(plan);
   Iterate(3);
-  // Given memory for one buffer: the next one is requested and gets none until the first has left
   ASSERT_TRUE(job_->charges().Charge(2 * kPlanBufferBytes));
   Step(0);
   const Counters before = Count();
@@ -157,8 +155,8 @@ TEST_F(JobMemoryPlanTest, PrefetchGetsMemoryBeforeLaterAllocations) {
   ExpectTheBytes();
 }
 
-// Regression: one of VGG-16's convolutions started 3.5 ms late, because memory for a concurrent
-// restore was mapped first.
+// Regression: a convolution of VGG-16 started 3.5 ms late, because memory for a concurrent restore
+// was mapped first.
 TEST_F(JobMemoryPlanTest, LaunchIsMadeBeforeMemoryIsMappedForPrefetches) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();

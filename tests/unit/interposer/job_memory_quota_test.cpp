@@ -1,5 +1,4 @@
-// Over the simulated driver: a job with less granted host memory than it evicts, or whose budget is
-// held back for a moment.
+// A job with less granted host memory than it evicts, or with a budget held back for a moment.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +19,7 @@ using driver::Driver;
 constexpr size_t kQuotaBufferBytes = 16 * kMiB;
 constexpr size_t kQuotaBuffers = 6;
 
-// Two of its six buffers fit the device. The others, and buffers in transit, need 96 MiB of host
-// memory.
+// Two of its six buffers fit. The others, and buffers in transit, need 96 MiB of host memory.
 class JobMemoryQuotaTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -127,8 +125,7 @@ TEST_F(JobMemoryQuotaTest, LargerGrantIsUsedAgain) {
   EXPECT_EQ(job_->view().Read().ordinary_bytes, 0u);
 }
 
-// Regression: only pinned memory can be mapped at device addresses. It was refused beyond the
-// quota, and the program ended.
+// Regression: pinned memory was refused beyond the quota, and the program ended.
 TEST_F(JobMemoryQuotaTest, ParkingJobPinsMemoryBeyondItsQuota) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30, ParkChoice::kHost);
@@ -180,7 +177,7 @@ TEST_F(JobMemoryQuotaTest, BeyondTheLaunchersLimitIsOutOfMemory) {
 }
 
 TEST_F(JobMemoryQuotaTest, MemoryThatTheNodeLacksIsNotGranted) {
-  // One of them evicted and two in transit: more than any node has that could spare as much as one.
+  // One of them evicted and two in transit: more than any such node has.
   const size_t large_bytes =
       std::max(size_t{40} << 30, RoundUp(driver::HostBytesToSpare(), kGranuleBytes));
   job_ = std::make_unique<JobMemory>(context_, 0, large_bytes, size_t{1} << 40, ParkChoice::kOff);
@@ -191,8 +188,7 @@ TEST_F(JobMemoryQuotaTest, MemoryThatTheNodeLacksIsNotGranted) {
   EXPECT_EQ(job_->allocations().Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// A job that began without an agent has reported one buffer to the first agent, and awaits the
-// answer.
+// A job that began without an agent has reported one buffer, and awaits the answer.
 class HeldBudgetTest : public JobMemoryQuotaTest {
  protected:
   void SetUp() override {
@@ -209,7 +205,7 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
   void HoldForLong() {
     job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000);
   }
-  // The answer arrives while the program waits in a call, however often that is checked.
+  // The answer arrives while the program waits in a call.
   std::thread GrantWhileWaiting(size_t bytes) {
     return std::thread([this, bytes] {
       constexpr int kLooks = 10'000;
@@ -222,7 +218,7 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
   }
 };
 
-// Regression: the allocation was refused for good, though memory was granted a moment later.
+// Regression: the allocation was refused, though memory was granted a moment later.
 TEST_F(HeldBudgetTest, UnparkableAllocationWaitsForTheGrant) {
   HoldForLong();
 
@@ -268,7 +264,7 @@ TEST_F(HeldBudgetTest, OverdueAnswerIsNotAwaited) {
   EXPECT_EQ(job_->allocations().Allocate(2 * kQuotaBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// Memory for another process cannot move. The report says that this was the reason.
+// Memory for another process cannot move.
 TEST_F(JobMemoryQuotaTest, MemoryBeyondTheBudgetIsNotSharedAndThatIsCounted) {
   Begin(size_t{1} << 30, ParkChoice::kAuto);
   CUdeviceptr large = 0;

@@ -1,5 +1,4 @@
-// How execute uses roles, over the simulated driver: which copies it saves, and that no byte is
-// lost.
+// How roles save copies, over the simulated driver, and that no byte is lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +44,6 @@ class JobMemoryRolesTest : public testing::Test {
   }
   static unsigned int Word(size_t buffer) { return static_cast<unsigned int>(100 + buffer); }
 
-  // Evicts all four: another allocation takes the budget.
   void EvictAll() {
     CUdeviceptr large = 0;
     ASSERT_EQ(job_->allocations().Allocate(3 * kRolesBufferBytes, &large), CUDA_SUCCESS);
@@ -57,7 +55,6 @@ class JobMemoryRolesTest : public testing::Test {
     job_->calls().End(&set, Effect::kLaunches);
     Driver().cuCtxSynchronize();
   }
-  // A launch that names the buffer with `claims`, and does `work`.
   template <class Work>
   void Launch(size_t buffer, const Claims* claims, Work work, bool fails = false) {
     Addresses addresses;
@@ -79,8 +76,8 @@ class JobMemoryRolesTest : public testing::Test {
   void Look(size_t buffer, const Claims* claims = nullptr) {
     Launch(buffer, claims, [](CUdeviceptr) {});
   }
-  // Uses all other buffers by calls that are known to write nothing else. So the least recently
-  // used one, `buffer`, is evicted.
+  // Uses all others by calls known to write nothing else, so `buffer` is evicted as least recently
+  // used.
   void StartEvictions(size_t buffer) {
     for (size_t i = 0; i < kRolesBuffers; ++i) {
       Claims touching;
@@ -198,14 +195,12 @@ TEST_F(JobMemoryRolesTest, BufferEvictedBetweenTwoLaunchesOfACallIsRestoredWhole
   overwriting.NoteNamed({&buffers_[0], 1});
   StartEvictions(0);
 
-  // When its second launch names it
   Look(0, &overwriting);
 
   ExpectAll(0, 7);
 }
 
 TEST_F(JobMemoryRolesTest, StreamOfAFailedCallAwaitsTheRestores) {
-  // Given three buffers that a refused call would have overwritten
   EvictAll();
   Claims overwriting;
   Addresses addresses;
@@ -220,7 +215,6 @@ TEST_F(JobMemoryRolesTest, StreamOfAFailedCallAwaitsTheRestores) {
   set.failed = true;
   job_->calls().End(&set, Effect::kLaunches);
 
-  // Then the same stream sees the last restored buffer
   ExpectAll(2, Word(2));
   ExpectAll(1, Word(1));
 }
@@ -264,7 +258,7 @@ TEST_F(JobMemoryRolesTest, BufferBeingOverwrittenIsReadFromItsOldHostCopy) {
   EXPECT_EQ(word, Word(0));
 }
 
-// A job that a full scan has proven: evicted memory has no mapping until a new kernel comes.
+// After a full scan, evicted memory has no mapping until a new kernel comes.
 class ProvenJobRolesTest : public JobMemoryRolesTest {
  protected:
   void SetUp() override {
@@ -281,7 +275,7 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     ASSERT_EQ(job_->view().Read().standing, Standing::kProven);
     ASSERT_EQ(Count().parked_bytes, 0u);
   }
-  // Another thread's new kernel comes when the driver has the call and its hook has not ended.
+  // Another thread's new kernel comes between the driver's call and the hook's end.
   void Overwrite(bool fails) {
     const Claims overwriting = Overwriting(0);
     Addresses addresses;

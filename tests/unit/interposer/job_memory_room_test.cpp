@@ -58,7 +58,7 @@ class JobMemoryWaitTest : public testing::Test {
     for (int i = 0; i < 12; ++i) Driver().cuMemsetD32Async(elsewhere_, 1, kLongBytes / 4, stream);
   }
 
-  // The stream waits for a later action of the host, as behind a kernel that polls.
+  // The stream waits for the host, as behind a kernel that polls.
   static volatile std::uint32_t* WaitWithoutHook(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
@@ -77,8 +77,8 @@ class JobMemoryWaitTest : public testing::Test {
   std::unique_ptr<JobMemory> job_;
 };
 
-// Regression: the job waited for the oldest eviction, which may end last. VGG-16 stood still for a
-// copy of 15 ms although memory dropped later was free.
+// Regression: the job waited for the oldest eviction, which may end last. VGG-16 stood still for 15
+// ms although other memory was free.
 TEST_F(JobMemoryWaitTest, WaitForMemoryEndsWithTheFirstFreeMemory) {
   const CUdeviceptr first = Allocate(16 * kMiB), second = Allocate(32 * kMiB);
   Set(first, slow_);
@@ -91,15 +91,13 @@ TEST_F(JobMemoryWaitTest, WaitForMemoryEndsWithTheFirstFreeMemory) {
   ASSERT_TRUE(job_->allocations().FreeAsync(first, {slow_, false}));
   ASSERT_TRUE(job_->allocations().FreeAsync(second, {quick_, false}));
 
-  // When the younger one's memory suffices
   Set(Allocate(24 * kMiB), quick_);
 
-  // Then the call has not waited for the older one
   EXPECT_EQ(Driver().cuStreamQuery(slow_), CUDA_ERROR_NOT_READY);
 }
 
 // An event serves the next operation as soon as any thread has seen it complete. That operation may
-// wait for the very thread that still polls the event.
+// wait for the thread that still polls the event.
 TEST_F(JobMemoryWaitTest, WaitForMemoryEndsThoughItsEventIsReused) {
   // Given a job whose whole memory is freed behind two streams that wait for the program
   const CUdeviceptr first = Allocate(32 * kMiB), second = Allocate(32 * kMiB);
@@ -121,7 +119,6 @@ TEST_F(JobMemoryWaitTest, WaitForMemoryEndsThoughItsEventIsReused) {
   ProgramStreams::Completed(freed);
   job_->streams().TakeCheckpoint({quick_, false});
 
-  // Then the first thread continues.
   EXPECT_EQ(waiting.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   for (volatile std::uint32_t* const word : words) *word = 1;
   waiting.wait();

@@ -6,8 +6,8 @@ namespace {
 
 using WorkTest = RecomputeTest;
 
-// Regression: a job that proved its operations for longer than a second counted as idle, and its
-// memory was lent to neighbours.
+// Regression: a job that proved operations for over a second counted as idle, and its memory was
+// lent.
 TEST_F(WorkTest, ProvingAnOperationCountsAsACallInProgress) {
   std::vector<bool> seen;
   while_it_runs = [&] {

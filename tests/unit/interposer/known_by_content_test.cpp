@@ -1,5 +1,5 @@
-// Host copies kept for what experiments believe to be read only: a fingerprint decides whether they
-// still are the content. (execute/residency/content_checks.h)
+// A fingerprint decides whether host copies of presumed read-only memory are still the content.
+// (execute/residency/content_checks.h)
 #include "tests/unit/interposer/effects_job.h"
 
 namespace spillway::interposer {

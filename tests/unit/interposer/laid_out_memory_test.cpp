@@ -1,4 +1,4 @@
-// Iterations that get the memory that was laid out for them, over the simulated driver.
+// Iterations get the memory laid out for them, over the simulated driver.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -107,7 +107,7 @@ TEST_F(LaidOutMemoryTest, PiecesOfARangeThatLeavesAreComing) {
   for (const size_t mib : {6, 10, 4}) EXPECT_FALSE(residency_.MustAwaitLaidOut(mib * kMiB));
 }
 
-// Nothing is under way that would free them: any memory will do.
+// Nothing under way would free them: any memory will do.
 TEST_F(LaidOutMemoryTest, PiecesAreForgoneUntilARangeHasMemory) {
   LayOut();
   ASSERT_TRUE(HasPiecesFor(6));
@@ -117,7 +117,7 @@ TEST_F(LaidOutMemoryTest, PiecesAreForgoneUntilARangeHasMemory) {
   EXPECT_TRUE(HasPiecesFor(10));
 }
 
-// The program goes another way for once: ranges that have each other's pieces are no obstacle.
+// Ranges that have each other's pieces are no obstacle.
 TEST_F(LaidOutMemoryTest, IterationThatGoesOtherwiseStillGetsItsMemory) {
   LayOut();
   RunIteration();
@@ -142,9 +142,8 @@ TEST_F(LaidOutMemoryTest, RestoredRangeGetsIdleMemoryOnly) {
   Finish();
 }
 
-// Regression: PyTorch's bf16 ResNet-50 at a quarter of its peak touched memory without a mapping.
-// The object of a retired range had become another one, whose first memory came after it was
-// parked.
+// Regression: PyTorch's bf16 ResNet-50 at a quarter of its peak touched memory without a mapping. A
+// retired range's object had become another range, which got memory only after it was parked.
 TEST_F(LaidOutMemoryTest, FreedRangeHasNoResidence) {
   Range* const range = New(4);
   EXPECT_NE(range->residence.iteration, 0u);
@@ -166,7 +165,7 @@ TEST_F(LaidOutMemoryTest, RestoreKeepsNoMoreThanASmallerBudget) {
   Finish();
 }
 
-// Regression: all other free memory went back to the driver, and then it was not enough.
+// Regression: all other free memory went back to the driver, and then did not suffice.
 TEST_F(LaidOutMemoryTest, PieceThatCannotBeMadeCostsNothing) {
   LayOut();
   residency_.chunks().SetBudget(8 * kMiB);

@@ -13,14 +13,13 @@ using Stage = LaunchEffects::Stage;
 
 constexpr std::uint64_t kToken = 7;
 
-// Of one function for each token.
 LaunchKind Kind(std::uint64_t exact, std::uint64_t token = kToken) {
   return {.token = token, .family = token + 100, .exact = exact};
 }
 
 class LaunchEffectsTest : public testing::Test {
  protected:
-  // An experiment with this exact kind has shown `stage`, and is the last one.
+  // The last experiment with this exact kind has shown `stage`.
   void Show(std::uint64_t exact, Stage stage, std::initializer_list<Role> roles) {
     Effect* const effect = effects_.ForExperiment(Kind(exact));
     ASSERT_TRUE(effect);

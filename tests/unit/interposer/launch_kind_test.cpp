@@ -28,7 +28,6 @@ class LaunchKindTest : public testing::Test {
   }
   static CUdeviceptr At(size_t range) { return kBase + range * kRangeBytes; }
 
-  // Of a launch with these words as parameters.
   LaunchKind KindOfLaunch(std::array<CUdeviceptr, 3> words, std::uint32_t stream = 1) {
     Addresses addresses;
     for (const CUdeviceptr word : words) {

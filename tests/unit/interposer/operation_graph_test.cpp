@@ -67,7 +67,6 @@ void ExpectRole(const OperationGraph& graph, std::int64_t uid, BufferRole role) 
   ASSERT_NE(buffer, nullptr) << uid;
   EXPECT_EQ(buffer->role, role) << uid;
 }
-// The role of a reshape's result, whose tensor is changed by `more`.
 BufferRole RoleOfResult(Attributes more) {
   const OperationGraph graph =
       GraphOfOne({Names(RESHAPE_XDESC, 'x'), Names(RESHAPE_YDESC, Plain('y', std::move(more)))});
@@ -134,7 +133,6 @@ TEST(OperationGraphTest, InputsAreReadAndResultsOverwritten) {
   EXPECT_EQ(Find(graph, 'y')->bytes, kBytes);
 }
 
-// The result of an operation with a scaling factor of the old result.
 BufferRole BlendedRole(TensorAttribute result, Attribute beta, const AttributeValue& value) {
   return GraphOfOne({Names(result, 'y'), {beta, value}}).buffers.at(0).role;
 }
@@ -357,7 +355,7 @@ TEST(OperationGraphTest, InputWithTwoShapesIsUnknown) {
              kUnknown);
 }
 
-// Such is the sum of attention's gradients: before cuDNN 9.6, the program clears it for the plan.
+// Such is the sum of attention's gradients: before cuDNN 9.6, the program clears it.
 TEST(OperationGraphTest, BufferThatIsMadeAndReadIsUnknown) {
   const Attributes makes = {Names(RESHAPE_XDESC, 'x'), Names(RESHAPE_YDESC, 'y')};
   const Attributes reads = {Names(REDUCTION_XDESC, 'y'), Names(REDUCTION_YDESC, 'z')};

@@ -153,8 +153,7 @@ TEST_F(FragmentedPoolTest, OneIsCreatedInTheRoomForWhatIsMissing) {
   EXPECT_EQ(driver::ReadMappingCalls().Since(before_).releases, 1u) << "of 2 MiB";
 }
 
-// Giving access and unmapping cost the driver as much for a small handle as for a large one
-// (docs/gpu).
+// Small handles cost the driver as much as large ones (docs/gpu).
 TEST_F(FragmentedPoolTest, PiecesBeyondAFewAreMerged) {
   EXPECT_TRUE(pool_.Take(78 * kMiB, &taken_, Cutting::kNo));
 
@@ -165,7 +164,7 @@ TEST_F(FragmentedPoolTest, PiecesBeyondAFewAreMerged) {
   EXPECT_EQ(pool_.held_bytes(), 78 * kMiB);
 }
 
-// The freed ranges would have to be mapped anew when their sizes are needed again.
+// The freed ranges would have to be mapped anew.
 TEST_F(FragmentedPoolTest, ChunksThatManyFreedRangesAreMappedOntoAreNotMerged) {
   for (const size_t i : {0, 1, 2}) chunks_[i]->mappings = kMostMappingsLost + 1;
 
@@ -243,7 +242,6 @@ TEST_F(PoolsTest, FreeChunksGoBackWhole) {
 }
 
 TEST_F(PoolsTest, AFullDeviceGivesWhatItHasInSmallerChunks) {
-  // Given a device on which others leave 24 MiB
   ChunkPool pool(0, 1024 * kMiB);
   size_t free_bytes = 0, total_bytes = 0;
   ASSERT_EQ(Driver().cuMemGetInfo_v2(&free_bytes, &total_bytes), CUDA_SUCCESS);
@@ -289,7 +287,6 @@ TEST_F(PoolsTest, AddressesLeaveAGapAndAreReused) {
 }
 
 TEST_F(PoolsTest, NoAddressLooksLikeTwoSmallIntegers) {
-  // Given ranges across a reservation, some of them in freed places
   constexpr CUdeviceptr kSmall = 16 * kMiB;
   AddressArena arena;
   const CUdeviceptr first = arena.Take(8 * kMiB);
@@ -298,7 +295,6 @@ TEST_F(PoolsTest, NoAddressLooksLikeTwoSmallIntegers) {
        {400 * kMiB, 3 * 1024 * kMiB, 2 * kMiB, 4064 * kMiB, 900 * kMiB, 3500 * kMiB}) {
     const CUdeviceptr base = arena.Take(bytes);
 
-    // Then it lies strictly between two multiples of 4 GiB
     ASSERT_NE(base, 0u);
     EXPECT_EQ(base >> 32, (base + bytes - 1) >> 32) << bytes;
     EXPECT_GE(base & 0xffffffff, kSmall) << bytes;

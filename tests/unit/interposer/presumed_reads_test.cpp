@@ -1,4 +1,4 @@
-// Memory that records need, and launches that only seem to read it. (execute/presumed_reads.h)
+// Launches that only seem to read memory that records need. (execute/presumed_reads.h)
 #include "interposer/execute/presumed_reads.h"
 
 #include "tests/unit/interposer/effects_job.h"
@@ -90,7 +90,6 @@ TEST_F(PresumedReadsTest, AWriteToTheOutputCostsACopy) {
   EXPECT_FALSE(IsWrong());
 }
 
-// Two outputs are dropped behind the same last read of their input.
 TEST_F(PresumedReadsTest, OneFingerprintServesAllThatIsDropped) {
   const CUdeviceptr y = MadeAgain(), z = Allocated();
   const Counters before = Count();
@@ -186,7 +185,6 @@ TEST_F(InsuredDropsTest, FreedOutputsGiveTheirCopiesBack) {
   EXPECT_EQ(job_->view().Read().pinned_bytes, pinned_bytes);
 }
 
-// The budget has become too small for a replay.
 TEST_F(InsuredDropsTest, WithoutMemoryForAReplayTheCopyServes) {
   const CUdeviceptr y = Dropped();
   const std::uint64_t recomputes = Count().recomputes;
@@ -196,7 +194,7 @@ TEST_F(InsuredDropsTest, WithoutMemoryForAReplayTheCopyServes) {
   EXPECT_TRUE(AllAre(Read(input_), 5));
 }
 
-// Small memory that records read is saved before the program overwrites it.
+// Small inputs of records are saved before the program overwrites them.
 class SavedInputsTest : public EffectsTest {
  protected:
   void SetUp() override {
@@ -208,7 +206,6 @@ class SavedInputsTest : public EffectsTest {
     Set(before_, 100, kSmallBytes);
     Set(bias_, 1, kSmallBytes);
   }
-  // The output of the third launch, dropped.
   CUdeviceptr Dropped(const char* kernel, std::vector<CUdeviceptr> others) {
     CUdeviceptr y = 0;
     for (int i = 0; i < 3; ++i) {

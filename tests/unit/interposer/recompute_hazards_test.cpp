@@ -1,5 +1,4 @@
-// What could make recomputed bytes wrong, or delay a program with recompute records: unseen waits,
-// foreign memory, faults.
+// What could make recomputed bytes wrong, or delay a program: unseen waits, foreign memory, faults.
 #include <atomic>
 
 #include "base/pause.h"
@@ -10,7 +9,7 @@ namespace {
 
 class RecomputeHazardsTest : public RecomputeTest {
  protected:
-  // With plenty of memory: freed memory waits for the waiting stream, as with the bare driver.
+  // Freed memory waits for the waiting stream, as with the bare driver.
   void MakeLargerJob() {
     job_->ReleaseAll();
     MakeJob(ParkChoice::kOff, 4 * kBuffers * kBufferBytes);
@@ -20,7 +19,6 @@ class RecomputeHazardsTest : public RecomputeTest {
     EXPECT_EQ(Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     return stream;
   }
-  // Replaces the workspace by one of this size.
   void Clobber(size_t bytes) {
     clobbered_bytes_ = bytes;
     ASSERT_EQ(job_->allocations().Allocate(bytes, &clobbered_), CUDA_SUCCESS);
@@ -43,8 +41,7 @@ class RecomputeHazardsTest : public RecomputeTest {
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
     ProgramStreams::Completed(covered);
   }
-  // Work behind the wait may write an input after the call was made. So the call's output cannot be
-  // recomputed.
+  // Work behind the wait may write an input after the call was made.
   void ExpectPendingWritePreventsRecord(CUstream waiting) {
     volatile std::uint32_t* const word = WaitWithoutHook(waiting);
     Set(added_, 9, kSmallWords, waiting);
@@ -115,13 +112,12 @@ TEST_F(RecomputeHazardsTest, WorkOnOtherRangesDoesNotPreventARecord) {
   EndWait(word, waiting);
 }
 
-// Regression: the same for memory in a shared slab (a bias, a scale). The call's record relied on
-// bytes that were still to be written.
+// Regression: the same for memory in a shared slab (a bias, a scale).
 TEST_F(RecomputeHazardsTest, WriteOfSmallMemoryEnqueuedBeforeTheCallMayRunAfterIt) {
   ExpectPendingWritePreventsRecord(NewStream());
 }
 
-// The stream is known, and the write begins without the lock.
+// The write begins without the lock.
 TEST_F(RecomputeHazardsTest, LockFreeWriteOfSmallMemoryPreventsARecord) {
   CUstream waiting = NewStream();
   Set(added_, 2, kSmallWords, waiting);
@@ -152,7 +148,7 @@ TEST_F(RecomputeHazardsTest, WorkOnOtherSmallMemoryDoesNotPreventARecord) {
   EndWait(word, waiting);
 }
 
-// The stream once wrote the memory, and now does other work.
+// The stream now does other work.
 TEST_F(RecomputeHazardsTest, FormerWriterOfSmallMemoryDoesNotPreventARecord) {
   MakeLargerJob();
   CUstream waiting = NewStream();
@@ -170,8 +166,8 @@ TEST_F(RecomputeHazardsTest, FormerWriterOfSmallMemoryDoesNotPreventARecord) {
   EndWait(word, waiting);
 }
 
-// Regression: the recomputation that a write requires ran behind that write. A reader on another
-// stream waited for what the program did only after the read.
+// Regression: the recomputation ran behind the write that required it. A reader on another stream
+// waited for what the program did only after the read.
 TEST_F(RecomputeHazardsTest, WaitingWriterDelaysNoReader) {
   MakeLargerJob();
   CUstream waiting = NewStream();
@@ -216,8 +212,7 @@ TEST_F(RecomputeHazardsTest, CallWithAWorkspaceBeyondScratchMemoryGetsNoRecord) 
   ExpectAll(1, 17);
 }
 
-// Driver-served memory is not watched: a launch that reaches it may read bytes that any call
-// writes.
+// Driver-served memory is not watched: any call may write what such a launch reads.
 TEST_F(RecomputeHazardsTest, LaunchThatReachesForeignMemoryIsNotRecomputed) {
   CUdeviceptr others = 0;
   ASSERT_EQ(Driver().cuMemAlloc_v2(&others, kSmallWords * 4), CUDA_SUCCESS);
@@ -243,7 +238,6 @@ TEST_F(RecomputeHazardsTest, CallThatNamesLessThanItsClaimsIsNotRecomputed) {
 }
 
 // Regression: driver-served memory took the space of an output whose input the program had freed.
-// The output could not be recomputed any more.
 TEST_F(RecomputeHazardsTest, DriverServedMemoryLeavesSpaceToRecomputeFromFreedInputs) {
   // Given a job without host memory for a buffer. The driver may serve as much as is free without
   // the input
@@ -258,7 +252,7 @@ TEST_F(RecomputeHazardsTest, DriverServedMemoryLeavesSpaceToRecomputeFromFreedIn
   ExpectAll(1, 15);
 }
 
-// Regression: memory of a later free was returned only when there was memory for the first again.
+// Regression: a later free's memory was returned only once there was memory for the first.
 TEST_F(RecomputeHazardsTest, FreeCompletesBehindOneThatCannot) {
   // Given two outputs that only freed memory can recompute, and a budget too small for the first
   // with all its inputs
@@ -276,8 +270,7 @@ TEST_F(RecomputeHazardsTest, FreeCompletesBehindOneThatCannot) {
   ExpectAll(3, 18);
 }
 
-// Regression: each free waited equally long for another thread's call, one after the other. An
-// allocation took ten seconds for each of them.
+// Regression: each free waited for another thread's call. An allocation took ten seconds for each.
 TEST_F(RecomputeHazardsTest, CallInProgressIsAwaitedOnceForAllFrees) {
   // Given the same, and a call that lasts until the first free has been waited for
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
@@ -320,8 +313,7 @@ TEST_F(RecomputeHazardsTest, SmallInputInATensorMapIsNotSaved) {
   ExpectAll(1, 17);
 }
 
-// A launch accepts a library's kernel in place of a function; the driver's functions for functions
-// do not.
+// A launch accepts a library's kernel as a function; the driver's functions for functions do not.
 TEST_F(RecomputeHazardsTest, RecomputedLibraryKernelGetsItsSharedMemory) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -346,7 +338,7 @@ TEST_F(RecomputeHazardsTest, RecomputedLibraryKernelGetsItsSharedMemory) {
   ExpectAll(1, 15);
 }
 
-// Regression: a program that then unloaded a module got success instead of the error.
+// Regression: such a program then got success for unloading a module.
 TEST_F(RecomputeHazardsTest, FaultedContextRecomputesNothing) {
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);

@@ -1,5 +1,4 @@
-// A job over the simulated driver that drops recomputable outputs as soon as their call has ended,
-// and accessors for its state.
+// A job over the simulated driver that drops recomputable outputs as soon as their call has ended.
 #pragma once
 
 #include <algorithm>
@@ -185,8 +184,7 @@ class RecomputeTest : public SimulatedJobTest {
                 CUDA_SUCCESS);
   }
 
-  // The stream waits for a later action of the host, as behind a kernel that polls. The job does
-  // not learn of it.
+  // The stream waits for the host, and the job does not learn of it.
   volatile std::uint32_t* WaitWithoutHook(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);

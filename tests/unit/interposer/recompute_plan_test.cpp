@@ -20,8 +20,8 @@ using scheduler::Operation;
 constexpr size_t kBudgetBytes = (kBuffers + 1) * kBufferBytes;
 constexpr int kLearningIterations = 24;  // so short an iteration needs many repetitions
 
-// An iteration makes buffer 1 from buffer 0 and, after a while, buffer 2 from buffer 1. In between,
-// one buffer too many is in use.
+// An iteration makes buffer 1 from buffer 0 and, later, buffer 2 from buffer 1. In between, one
+// buffer too many is in use.
 class RecomputePlanTest : public RecomputeTest {
  protected:
   void SetUp() override {
@@ -45,8 +45,8 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
-  // The program frees buffer 0 right after it has enqueued the making of buffer 1, and allocates
-  // before it uses buffer 1.
+  // Buffer 0 is freed while buffer 1 is being made, and memory is allocated before buffer 1 is
+  // used.
   void IterateAndFreeTheInput(int times) {
     is_free_memory_used_ = false;
     for (int i = 0; i < times; ++i) {
@@ -133,7 +133,6 @@ class RecomputePlanTest : public RecomputeTest {
 };
 
 TEST_F(RecomputePlanTest, OutputDroppedRightAfterItsCallIsNotCopied) {
-  // Given a plan that drops buffer 1 as soon as it is made, followed until proved
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
   const Counters before = Count();
 
@@ -242,8 +241,7 @@ TEST_F(RecomputePlanTest, HeldInputIsFreedMemoryForTheProgram) {
   ExpectAll(1, 15);
 }
 
-// Beside the iteration's steps the program does other things at random moments. The bytes must be
-// as without a plan.
+// The program also does other things at random moments; the bytes must be as without a plan.
 class DriftingRecomputeTest : public RecomputePlanTest,
                               public testing::WithParamInterface<unsigned> {
  protected:

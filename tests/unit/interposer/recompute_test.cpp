@@ -1,7 +1,5 @@
-// Dropped outputs that can be recomputed, over the simulated driver. Every reader finds the bytes,
-// whatever became of the inputs.
-//
-// All recomputable outputs are dropped as soon as their call has ended.
+// Recomputable outputs are dropped as soon as their call has ended, over the simulated driver.
+// Every reader finds the bytes, whatever became of the inputs.
 #include "tests/unit/interposer/recompute_job.h"
 
 namespace spillway::interposer {
@@ -48,7 +46,7 @@ TEST_F(RecomputeTest, InputMayBeFreed) {
   ExpectAll(1, 15);
 }
 
-// A program asks for the free memory, and decides by the answer.
+// A program decides by the free memory.
 TEST_F(RecomputeTest, FreedInputCountsAsFreeMemory) {
   Derive(1, 0);
   const size_t free_bytes = job_->view().FreeBytes();
@@ -118,20 +116,17 @@ TEST_F(RecomputeTest, SmallInputsAreSavedBeforeTheyChange) {
   Set(added_, 200, kSmallWords, other_stream_);
   EXPECT_EQ(Count().recomputes, before.recomputes) << "nothing is made because of that";
 
-  // Then each is recomputed with its original input
   ExpectAll(1, 17);
   ExpectAll(2, 17);
   ExpectAll(3, 115);
   EXPECT_EQ(Count().recomputes, before.recomputes + 3);
-  // And nothing is left when all are freed.
   for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->allocations().Free(buffers_[i]));
   ASSERT_TRUE(job_->allocations().Free(added_));
   ASSERT_TRUE(job_->allocations().Free(clobbered_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
-// A launch's parameters may hold an address that the program has freed. The kernel might still use
-// it.
+// The kernel might still use an address that the program has freed.
 TEST_F(RecomputeTest, SmallInputsNamedAfterTheirFreeAreReleased) {
   Launch(derive_, 1, 0, added_);
   ASSERT_TRUE(job_->allocations().Free(added_));
@@ -183,7 +178,7 @@ TEST_F(RecomputeTest, ClobberedMemoryIsWrittenOnce) {
   EXPECT_EQ(Read(clobbered_, 1)[0], 2);
 }
 
-// A convolution's often is: its workspace lies in a slab, and is no larger than a slab allows.
+// A convolution's workspace often is: it lies in a slab.
 TEST_F(RecomputeTest, ClobberedMemoryMayBeTheLargestSmallAllocation) {
   clobbered_bytes_ = kSmallBytes - 512;
   ASSERT_EQ(job_->allocations().Allocate(clobbered_bytes_, &clobbered_), CUDA_SUCCESS);
@@ -213,7 +208,6 @@ TEST_F(RecomputeTest, NumberThatLooksLikeAClobberedAddressIsNotRedirected) {
 }
 
 TEST_F(RecomputeTest, ChainIsRecomputedFromItsBeginning) {
-  // Given three dropped outputs, each made from the one before
   Derive(1, 0);
   Derive(2, 1);
   Derive(3, 2);
@@ -261,7 +255,6 @@ TEST_F(RecomputeTest, AnotherStreamFindsTheBytes) {
 }
 
 TEST_F(RecomputeTest, WriterOnAnotherStreamWaitsForTheRecomputation) {
-  // Given an output that is recomputed behind much other work
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   Busy(stream_);
@@ -278,7 +271,6 @@ TEST_F(RecomputeTest, WriterOnAnotherStreamWaitsForTheRecomputation) {
 }
 
 TEST_F(RecomputeTest, ReaderOnAnotherStreamWaitsForTheRecomputation) {
-  // Given an output that is recomputed behind much other work
   Derive(1, 0);
   Busy(stream_);
   Addresses addresses;
@@ -288,7 +280,6 @@ TEST_F(RecomputeTest, ReaderOnAnotherStreamWaitsForTheRecomputation) {
   job_->calls().End(&set, Effect::kReads);
   ASSERT_EQ(Count().recomputes, 1u);
 
-  // When another stream copies it within the device
   addresses.push_back(buffers_[3]);
   TouchSet copies;
   ASSERT_EQ(job_->calls().Begin(&addresses, {other_stream_, false}, Effect::kMayWrite, &copies),
@@ -317,7 +308,6 @@ TEST_F(RecomputeTest, CallWithSeveralLaunchesIsNotRecomputed) {
 }
 
 TEST_F(RecomputeTest, EvictedInputsAreRestoredForARecomputation) {
-  // Given a budget for three buffers
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   job_->grants().SetBudget(3 * kBufferBytes);

@@ -74,7 +74,7 @@ TEST(RecorderTest, BeginsAccordingToItsLearnChoice) {
 }
 
 TEST(RecorderTest, ReportsLiveAllocationsAtTheBeginOfARecording) {
-  // Given a recording that has ended with events still to drain, and one that begins after it
+  // Given an ended recording with events still to drain, and one that begins after it
   Recorder recorder(LearnChoice::kAuto);
   std::vector<LiveAllocation> live;
   recorder.Begin({{1, 100}});
@@ -152,7 +152,6 @@ TEST(RecorderTest, MergesThreadsEventsInOneOrder) {
     });
   }
 
-  // Then every event comes out once, each thread's in order, with tickets without a gap
   std::uint64_t next[kThreads] = {}, ticket = 0;
   Recorder::Drained drained;
   while (ticket < kThreads * kEach) {

@@ -1,5 +1,4 @@
-// The classes that residency is made of, each over the simulated driver without the others above
-// it.
+// Residency's classes, each without those above it, over the simulated driver.
 #include <gtest/gtest.h>
 
 #include "interposer/driver/driver_api.h"
@@ -40,7 +39,6 @@ class ResidencyPartsTest : public OverDriverTest {
     range->NoteMapped(std::move(chunks));
     range->place = Place::kDevice;
   }
-  // Of one chunk each.
   void MakeFreeChunks(std::initializer_list<size_t> sizes_mib) {
     std::vector<Chunks> pieces;
     for (const size_t size_mib : sizes_mib)
@@ -135,7 +133,6 @@ TEST_F(ResidencyPartsTest, IdleFreedMemoryIsCountedBeforeAnyOfItIsYielded) {
 }
 
 TEST_F(ResidencyPartsTest, FreedMemoryInPiecesThatFitIsYieldedFirst) {
-  // Given freed ranges of one chunk and of two
   Range* const whole = NewRange(64 * kMiB);
   MakeFreeChunks({4, 30});
   Range* const in_pieces = NewRange(34 * kMiB);
@@ -163,7 +160,6 @@ TEST_F(ResidencyPartsTest, MappingOutlivesItsMemory) {
   EXPECT_EQ(freed_.Reuse(34 * kMiB), nullptr) << "its memory is in use";
   EXPECT_EQ(freed_.PendingBytes(), 24 * kMiB);
 
-  // When that is freed, too
   const Use after = EnqueueOn(second);
   second->ready_after.Add(after);
   Free(second);
@@ -205,7 +201,7 @@ TEST_F(ResidencyPartsTest, MemoryThatWasTakenInVainIsPutBack) {
   EXPECT_EQ(freed_.Reuse(4 * kMiB), range);
 }
 
-// The holder was put back on the lists of freed ranges, and its object served another range. (Found
+// Regression: the holder's object, back on the lists of freed ranges, served another range. (Found
 // by the differential fuzzer.)
 TEST_F(ResidencyPartsTest, MemoryWhoseHolderWasUnmappedMeanwhileGoesToThePool) {
   MakeFreeChunks({24, 10});
@@ -226,7 +222,6 @@ TEST_F(ResidencyPartsTest, MemoryWhoseHolderWasUnmappedMeanwhileGoesToThePool) {
 }
 
 TEST_F(ResidencyPartsTest, ChunkThatGoesBackToTheDriverIsMappedNowhere) {
-  // Given two freed ranges on one chunk, and one of them on a second, too
   MakeFreeChunks({24, 10});
   Free(NewRange(34 * kMiB));
   Free(NewRangeFromFreed(10 * kMiB));
@@ -242,8 +237,8 @@ TEST_F(ResidencyPartsTest, ChunkThatGoesBackToTheDriverIsMappedNowhere) {
   EXPECT_EQ(chunks_.held_bytes(), 24 * kMiB);
 }
 
-// Releasing its first chunk retired the range, which gave the second one back a second time. (Found
-// by the differential fuzzer.)
+// Regression: releasing its first chunk retired the range, which gave the second one back twice.
+// (Found by the differential fuzzer.)
 TEST_F(ResidencyPartsTest, RangeOfTwoChunksYieldsThemToASmallerBudget) {
   MakeFreeChunks({24, 10});
   Free(NewRange(34 * kMiB));
@@ -256,7 +251,7 @@ TEST_F(ResidencyPartsTest, RangeOfTwoChunksYieldsThemToASmallerBudget) {
   EXPECT_TRUE(ranges_.all().empty());
 }
 
-// A call that another thread makes may name it. Its object served another range. (Found by the
+// Regression: a call of another thread named it, and its object served another range. (Found by the
 // differential fuzzer.)
 TEST_F(ResidencyPartsTest, UnmappedRangeThatACallNamesKeepsItsAddresses) {
   Range* const range = NewRange(8 * kMiB);
@@ -277,7 +272,7 @@ TEST_F(ResidencyPartsTest, UnmappedRangeThatACallNamesKeepsItsAddresses) {
   EXPECT_EQ(freed_.Reuse(8 * kMiB), range);
 }
 
-// A slab, or another user of the pool, may hold a chunk onto which a freed range is mapped.
+// A slab, or another user of the pool, may hold the chunk.
 TEST_F(ResidencyPartsTest, MappingOntoAChunkWithoutARangeDoesNotServe) {
   Range* const range = NewRange(2 * kMiB);
   Free(range);
@@ -314,7 +309,7 @@ TEST_F(ResidencyPartsTest, RangeThatACallNamesDoesNotLeave) {
   EXPECT_FALSE(departures_.AreUnderWay());
 }
 
-// After a cancelled departure the copy is good: the next one needs none.
+// The copy of a cancelled departure is good.
 TEST_F(ResidencyPartsTest, GoodHostCopySavesTheNextCopy) {
   Range* const range = NewRange(2 * kMiB);
   ASSERT_TRUE(departures_.Start(range));
@@ -381,8 +376,8 @@ TEST_F(ResidencyPartsTest, WithoutABudgetUnusedMemoryGoesBackToTheDevice) {
   EXPECT_LE(chunks_.held_bytes(), SpareMemory::kLeastBytes) << "a chunk goes whole";
 }
 
-// Sizes change in each step, so freed ranges of other sizes serve them. Nothing leaves the process,
-// so nothing "had to be created again after it had been given back" (spare_memory.h, invariant 1).
+// Freed ranges of other sizes serve the sizes of each step. Nothing leaves the process, so nothing
+// is "created again after it had been given back" (spare_memory.h, invariant 1).
 TEST_F(ResidencyPartsTest, MemoryThatPassedBetweenSizesStillGoesBackInTheEnd) {
   SpareRelease spare(&chunks_, &freed_, &counters_);
   spare.TurnOn();
@@ -418,8 +413,8 @@ TEST_F(ResidencyPartsTest, RangeOfWhichMoreThanHalfMayStayGoesBackToo) {
   EXPECT_LE(chunks_.held_bytes(), SpareMemory::kLeastBytes);
 }
 
-// Ranges of which a fingerprint decides whether their host copy still is the content.
-// It was on the wrong list of freed ranges from then on. (Found by the differential fuzzer.)
+// Regression: such ranges got on the wrong list of freed ranges. (Found by the differential
+// fuzzer.)
 TEST_F(ResidencyPartsTest, FreedRangeThatACallNamesHoldsTheMemoryThatItIsGiven) {
   Residency residency(0, 4 * kMiB, size_t{1} << 30, true, &timeline_, &counters_, &trace_);
   Range* const first = residency.NewRange(2 * kMiB);
@@ -514,7 +509,7 @@ TEST_F(ContentDeparturesTest, ContentMayChangeAfterACancelledComparison) {
   EXPECT_EQ(OnHost(), 3u);
 }
 
-// A copy under way may miss what is written from now on, so its fingerprint says nothing.
+// The copy under way may miss later writes.
 TEST_F(ContentDeparturesTest, ACancelledCopyIsNotComparedWith) {
   Fill(4);
   ASSERT_TRUE(departures_.Start(range_));

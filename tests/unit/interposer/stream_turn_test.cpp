@@ -51,7 +51,7 @@ TEST(LatestNumberTest, KeepsTheLargestOfBothCells) {
   EXPECT_EQ(latest.Read(), 0u);
 }
 
-// Many calls at once: whoever finds the turn taken uses the other cell, and nothing is lost.
+// A call that finds the turn taken uses the other cell.
 TEST(LatestNumberTest, LosesNothingThatThreadsNoteAtOnce) {
   constexpr int kThreads = 4, kCalls = 50000;
   std::atomic<bool> taken{false};

@@ -1,5 +1,5 @@
-// What counts as complete, over the simulated driver. Its host functions hold a stream until the
-// test releases it.
+// What counts as complete. Host functions hold a stream of the simulated driver until the test
+// releases it.
 #include "interposer/execute/state/timeline.h"
 
 #include <dlfcn.h>
@@ -79,8 +79,8 @@ TEST_F(TimelineTest, AllWorkIsKnownToBeDoneOnceItsEventWasAsked) {
   EXPECT_EQ(timeline_.fault(), CUDA_SUCCESS);
 }
 
-// Regression: an event recorded during capture belonged to the graph and never completed. The
-// stream's work never counted as complete again.
+// Regression: an event recorded during capture belonged to the graph, so the stream's work never
+// completed.
 TEST_F(TimelineTest, NoEventIsRecordedOnACapturingStreamForEarlierWork) {
   const auto driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   const auto begin = reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(
@@ -118,8 +118,8 @@ TEST_F(TimelineTest, EarlierCheckpointDoesNotCompleteLaterWork) {
   EXPECT_FALSE(timeline_.Done(second));
 }
 
-// Regression: two threads launched on one stream, and the first one ended last. Its number stood
-// for both. A host copy counted as good while the later launch was writing.
+// Regression: the number of the launch that ended last stood for both. A host copy counted as good
+// while the later launch was writing.
 TEST_F(TimelineTest, LaunchesThatEndOutOfOrderCompleteWithTheLast) {
   StreamState* stream = timeline_.Of({handle_, false});
   Timeline::UndocumentedBegins(stream, true);
@@ -153,8 +153,7 @@ TEST_F(TimelineTest, WorkOfADestroyedStreamCountsUntilComplete) {
   EXPECT_TRUE(timeline_.Unfinished().empty());
 }
 
-// Operations in order on the stream of a thread of its own. Each is held until `word` reaches its
-// number.
+// Each operation on the thread's stream is held until `word` reaches its number.
 class PerThreadWork {
  public:
   PerThreadWork(CUcontext context, Timeline* timeline, volatile std::uint32_t* word)
@@ -188,8 +187,7 @@ class PerThreadWork {
   std::thread thread_;  // last: it uses the other members
 };
 
-// An event that another thread recorded on this handle would belong to that thread's own, idle
-// stream.
+// Another thread's event on this handle would belong to that thread's own stream.
 TEST_F(TimelineTest, PerThreadStreamWorkCompletesTheSameForEveryThread) {
   CUcontext context;
   ASSERT_EQ(Driver().cuCtxGetCurrent(&context), CUDA_SUCCESS);

@@ -63,7 +63,6 @@ TEST(WordScanTest, PayloadOfUpToAMebibyteIsScannedInFull) {
 }
 
 TEST(WordScanTest, LargePayloadIsScannedInFullIfASampleFindsAnAddress) {
-  // Given a word in a sampled page, and one in a page between samples
   std::vector<std::byte> payload(4 * kWholeBytes);
   const size_t looked_at = kWholeBytes, between = kWholeBytes + 5 * kScanPageBytes;
   PutWord(&payload, between, kOurs);

@@ -1,5 +1,4 @@
-// Workspaces of library calls, over the simulated driver: they leave first and without a copy, and
-// no byte that means something is lost.
+// Workspaces of library calls leave first and without a copy, and no other byte is lost.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@ using driver::Driver;
 
 constexpr size_t kBytes = 16 * kMiB;
 
-// Three of the four buffers fit. The last one was allocated beyond the budget.
+// Three of the four buffers fit.
 class WorkspacesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -44,7 +43,6 @@ class WorkspacesTest : public testing::Test {
     Driver().cuDevicePrimaryCtxRelease_v2(0);
   }
 
-  // A launch that names the memory and sets its bytes.
   void Launch(CUdeviceptr at, const Claims* claims, unsigned int word, bool fails = false) {
     Addresses addresses;
     addresses.push_back(at);
@@ -69,7 +67,6 @@ class WorkspacesTest : public testing::Test {
     call->NoteNamed({&at, 1});
   }
   void End(const Claims& call) { job_->calls().LibraryCallEnded(call); }
-  // A library's call with one launch.
   void UseAsWorkspace(CUdeviceptr at, size_t bytes = kBytes) {
     Claims call = Working(at, bytes);
     LaunchOf(&call, at);
@@ -128,10 +125,8 @@ TEST_F(WorkspacesTest, IdleWorkspaceLeavesBeforeWhatIsUnusedForLonger) {
   UseAsWorkspace(workspace_);
   const Counters before = Count();
 
-  // When the one buffer without memory is read, and two others are
   for (size_t i = 0; i < 3; ++i) ExpectAll(buffers_[i], static_cast<unsigned>(100 + i));
 
-  // Then no buffer had to leave
   EXPECT_EQ(Count().offloaded_bytes, before.offloaded_bytes);
   EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
 }
@@ -260,7 +255,7 @@ TEST_F(WorkspacesTest, FreedWorkspaceLeavesNothingBehind) {
   ASSERT_TRUE(job_->allocations().Free(again, true));
 }
 
-// Launches of an iteration: one in a library's call with a workspace, then three others.
+// An iteration's launches: one in a library's call with a workspace, then three others.
 TEST_F(WorkspacesTest, PlannedDropAwaitsTheEndOfTheCall) {
   job_->ReleaseAll();
   MakeJob(ParkChoice::kOff, LearnChoice::kAlways);

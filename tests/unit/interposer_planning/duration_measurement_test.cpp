@@ -11,8 +11,7 @@ using scheduler::IterationPattern;
 using scheduler::JobEvent;
 using scheduler::JobTouch;
 
-// Replays the pattern's iteration with other allocations. Every operation has a sample, except
-// `left_out`.
+// Replays the iteration with other allocations. Only `left_out` has no sample.
 class DurationMeasurementTest : public ::testing::Test {
  protected:
   static std::shared_ptr<const IterationPattern> Pattern() {

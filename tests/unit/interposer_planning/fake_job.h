@@ -18,8 +18,7 @@ inline constexpr std::int64_t kHalf = kPeakBytes / 2;
 inline constexpr std::int64_t kChunk = kSmallDevice.chunk_bytes;  // memory that stays free
 inline constexpr std::uint64_t kJob = 1;
 
-// Pretends to follow plans without doing so. The pipeline runs in the calling thread, as with
-// LearnChoice::kWait.
+// The pipeline runs in the calling thread, as with LearnChoice::kWait.
 class FakeJob final : public PlannedJob, public RecordListener {
  public:
   explicit FakeJob(PlanStore* store = nullptr, PlanSource* elsewhere = nullptr,

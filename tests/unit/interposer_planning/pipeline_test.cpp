@@ -103,8 +103,7 @@ TEST_F(PipelineTest, EventsAreWrittenAsTextUntilTheFirstPlan) {
   EXPECT_THAT(written, ::testing::UnorderedElementsAreArray(planned));
 }
 
-// Without device events no duration can be measured. The pipeline waits for three more iterations,
-// and estimates.
+// Without device events, the pipeline waits for three more iterations, and estimates.
 TEST_F(PipelineTest, MemoryIsPlannedInGranulesAndCopiesByRequestedBytes) {
   // Given a job whose buffers all end 1 MiB before the end of their last granule
   FakeJob job;
@@ -199,8 +198,7 @@ TEST_F(PipelineTest, StoredIterationIsPlannedAnewForAnotherBudget) {
   EXPECT_LT(second.adopted[0]->action_count(), first.adopted[0]->action_count());
 }
 
-// Regression: `run --strategy vdnn-all` left its plan to all later runs, which used it whatever
-// their own strategy.
+// Regression: `run --strategy vdnn-all` left its plan to all later runs, whatever their strategy.
 TEST_F(PipelineTest, StoredIterationIsPlannedAnewByAnotherStrategy) {
   PlanStore store(folder_.string());
   FakeJob first(&store, nullptr, {}, "vdnn-all");
@@ -256,7 +254,6 @@ TEST_F(PipelineTest, GrownBudgetIsPlannedForWhenItLasts) {
   job.budget_bytes = kHalf * 5 / 4;
   for (int i = 0; i < 5; ++i) job.job.RunIteration();
 
-  // Then it is planned for, once
   ASSERT_EQ(job.adopted.size(), 2u);
   EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 5 / 4 - kChunk);
 }

@@ -41,7 +41,7 @@ class PipelineTimeTest : public ::testing::Test {
     ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
     for (int i = 0; i < 16; ++i) job_.ServeEvents();  // the driver is queried now and then
   }
-  // A loop is found, and then makes up less than half of the events.
+  // The loop then makes up less than half of the events.
   void FindALoopAmongManyOtherEvents() {
     job_.job.RunIteration();
     job_.job.RunIteration();
@@ -59,8 +59,7 @@ class PipelineTimeTest : public ::testing::Test {
   FakeJob job_;
 };
 
-// Regression: a newly adopted plan was measured by iterations of another pattern, reported by its
-// predecessor.
+// Regression: a new plan was measured by iterations of its predecessor's pattern.
 TEST_F(PipelineTimeTest, PlanIsMeasuredByIterationsOfItsOwnPattern) {
   ASSERT_GT(job_.RunUntilPlanned(12), 0);
   const std::uint64_t own = job_.adopted.back()->pattern().fingerprint;
@@ -70,13 +69,12 @@ TEST_F(PipelineTimeTest, PlanIsMeasuredByIterationsOfItsOwnPattern) {
   EXPECT_EQ(job_.counts().iterations_followed, 5u);
   EXPECT_EQ(job_.counts().measured_iteration_ns, 0u);
 
-  // Then only its own iterations count
   Report({.pattern = own, .is_planned = true});
   EXPECT_GT(job_.counts().measured_iteration_ns, 0u);
 }
 
-// Regression: on an H200, a plan from an iteration that a scan of memory had lengthened replaced
-// one under which steps were a third faster.
+// Regression: on an H200, a plan from an iteration that a scan had lengthened replaced a faster
+// one.
 class PlanSuccessionPipelineTest : public PipelineTimeTest {
  protected:
   void FollowAPlan() {
@@ -147,27 +145,25 @@ TEST_F(PlanSuccessionPipelineTest, PlanThatCameBackIsStillComparedWithNone) {
   EXPECT_EQ(job_.adopted.back()->action_count(), 0) << "iterations without it are tried";
 }
 
-// Regression: a loop inside iterations of different lengths got a plan, which moved memory that the
+// Regression: a loop inside iterations of different lengths got a plan, which moved memory that
 // other events needed at once.
 TEST_F(PipelineTimeTest, LoopAmongManyOtherEventsGetsAPlanOnlyOnceItIsTheIteration) {
   FindALoopAmongManyOtherEvents();
 
-  // Then nothing is moved for it
   ASSERT_EQ(job_.adopted.size(), 1u);
   EXPECT_EQ(job_.adopted[0]->action_count(), 0);
   EXPECT_EQ(job_.counts().plans_adopted, 0u);
   EXPECT_STREQ(job_.counts().not_planned_because,
                "too many events lie outside the iteration that was found");
 
-  // When nothing else happens any more, it gets its plan
   Report(AtRest(), kSlowlyLockedBytes);
   for (int i = 0; i < 12; ++i) job_.job.RunIteration();
   EXPECT_EQ(job_.counts().plans_adopted, 1u);
   EXPECT_GT(job_.adopted.back()->action_count(), 0);
 }
 
-// Regression: such a plan was compared with iterations that were longer because each operation of
-// theirs was timed, and so was tried though the iterations at rest before it had been faster.
+// Regression: such a plan was compared with iterations that the timing of each operation had
+// lengthened, and so was tried.
 TEST_F(PipelineTimeTest, PlanSlowerThanTheIterationsAtRestIsNotTried) {
   FindALoopAmongManyOtherEvents();
 

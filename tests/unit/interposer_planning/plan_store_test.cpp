@@ -45,7 +45,6 @@ class PlanStoreTest : public ::testing::Test {
   std::vector<fs::path> Files() const {
     return {fs::directory_iterator(folder_), fs::directory_iterator()};
   }
-  // Pretends that the only file was last used so many seconds ago.
   void Age(const fs::path& file, int seconds) const {
     fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::seconds(seconds));
   }
@@ -114,7 +113,6 @@ TEST_F(PlanStoreTest, PlanBeyondTheCapacityIsNotKept) {
 }
 
 TEST_F(PlanStoreTest, InvalidFileIsDiscardedWithALogLine) {
-  // Given a good plan, a truncated one, one of noise, and an empty one
   PlanStore store(folder_.string());
   store.Keep(kStoredJob, PlanNumber(1));
   const fs::path good = Files()[0];
@@ -128,7 +126,6 @@ TEST_F(PlanStoreTest, InvalidFileIsDiscardedWithALogLine) {
   const std::vector<StoredPlan> found = store.Find(kStoredJob);
   const std::string said = ::testing::internal::GetCapturedStderr();
 
-  // Then the good one is found, and each other one is named and removed
   EXPECT_EQ(NumbersOf(found), (std::vector<std::int64_t>{1}));
   EXPECT_EQ(Files().size(), 1u);
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3);
@@ -172,7 +169,7 @@ TEST_F(PlanStoreTest, FullDiskLeavesNoFileBehind) {
   EXPECT_TRUE(Files().empty());
 }
 
-// Anyone with write access to the folder could leave a link. It is not followed and does no harm.
+// Anyone with write access to the folder could leave a link.
 TEST_F(PlanStoreTest, ForeignLinkIsNotWrittenThrough) {
   PlanStore store(folder_.string());
   store.Keep(kStoredJob, PlanNumber(1));

@@ -1,5 +1,4 @@
-// A job's side of planning by the agent: its requests, the plans that it accepts, and failures that
-// it survives.
+// A job's side of planning by the agent: requests, accepted plans, survived failures.
 #include "interposer/planning/remote_planner.h"
 
 #include <gtest/gtest.h>
@@ -195,8 +194,7 @@ TEST_F(RemotePlannerTest, RecallsOnlySoundPlans) {
   EXPECT_EQ(plans[0].plan, SmallStoredPlan().plan);
 }
 
-// Regression: the second request replaced the first and got its answer, and the first waited in
-// vain.
+// Regression: the second request got the first one's answer, and the first waited in vain.
 TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredSeparately) {
   const std::string good = BytesOf(SmallStoredPlan());
   const auto answer = [&](std::uint32_t device, std::uint32_t count) {

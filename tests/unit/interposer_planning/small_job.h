@@ -1,6 +1,5 @@
 // A job small enough to follow by hand. A forward pass makes activations from weights; a backward
-// pass uses them in the opposite order. Also what the job tells a recorder, and the pattern of one
-// iteration.
+// pass uses them in the opposite order.
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,6 @@ TEST_F(TraceFileTest, NamesAreEscapedAndTruncated) {
 }
 
 TEST_F(TraceFileTest, KilledProcessLeavesAFileThatLacksOnlyTheBracket) {
-  // Given a process that writes many events and is killed
   const pid_t child = fork();
   if (child == 0) {
     if (!file_->Open(path_.c_str(), {.command = "train", .pid = 1})) _exit(1);
@@ -92,7 +91,6 @@ TEST_F(TraceFileTest, KilledProcessLeavesAFileThatLacksOnlyTheBracket) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
 
-  // Then the file consists of whole events
   const std::string text = Text();
   EXPECT_GT(text.size(), 100'000u);
   EXPECT_THAT(text, EndsWith("}"));
@@ -114,7 +112,6 @@ TEST_F(TraceFileTest, FileEndsAfterItsLastWholeEventWhenTheDiskIsFull) {
   int status = 0;
   waitpid(child, &status, 0);
 
-  // Then the error is reported, and the file ends with an event
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_THAT(Text(), EndsWith("}"));
   EXPECT_LT(Text().size(), 100'000u);
@@ -151,7 +148,6 @@ TEST(TraceQueueTest, OperationsLeaveSpaceForRarerEventsAndRefusedEventsAreCounte
 }
 
 TEST(TraceQueueTest, ConcurrentWritersLoseAndDuplicateNothing) {
-  // Given three threads that each put numbered events while one takes
   const auto queue = std::make_unique<TraceQueue>();
   constexpr std::int64_t kEach = 20'000;
   std::vector<std::thread> writers;
@@ -161,7 +157,6 @@ TEST(TraceQueueTest, ConcurrentWritersLoseAndDuplicateNothing) {
         i += queue->Put({.stream = writer, .begin_ns = i}) ? 1 : 0;
     });
   }
-  // Then each writer's events come in order
   std::int64_t next[3] = {};
   for (TraceEvent event; next[0] + next[1] + next[2] < 3 * kEach;) {
     if (!queue->Take(&event)) continue;

@@ -1,5 +1,4 @@
-// The agent's side of a shared link: owners of slots, and what clients can do with the files that
-// they receive.
+// The agent's side of a shared link: owners of slots, and what clients can do with their files.
 #include "agent/link/link_share.h"
 
 #include <fcntl.h>
@@ -66,7 +65,7 @@ TEST(LinkShareTest, ClientsCannotWriteTheTermsNorResizeAnything) {
   EXPECT_NE(ftruncate(share->lanes_file(), 1 << 30), 0);
 }
 
-// Regression: a client sealed the lanes, and later clients could not map them and got no slot.
+// Regression: a client sealed the lanes, and later clients got no slot.
 TEST(LinkShareTest, ClientsCannotSealTheLanesAgainstLaterClients) {
   const auto share = LinkShare::Make({});
   ASSERT_TRUE(share.has_value());

@@ -278,7 +278,7 @@ TEST(LinkTurnTest, WaitIsBoundedByTheOwnWeightWhateverTheLaneHolds) {
       now_ns += wait_ns;
     }
 
-    // Ten copies. Each: 5 ms at an eighth of the link, 16 ms of the others' copies, twice, and 20
+    // Ten copies. Each: 5 ms at an eighth of the link, twice 16 ms of the others' copies, and 20
     // ms.
     EXPECT_LE(now_ns, 10 * 65 * kMillisecond);
   }
@@ -328,8 +328,7 @@ TEST(LinkTurnTest, ConcurrentAdmissionsAreAllCounted) {
   }
   for (std::thread& thread : threads) thread.join();
 
-  // A copy takes a quarter of a millisecond. The lane becomes free when all copies are done, no
-  // earlier.
+  // A copy takes 0.25 ms. The lane becomes free when all copies are done, no earlier.
   EXPECT_LE(admitted_bytes / (4 * kMebibyte) * 250'000, link.lane().free_at_ns);
   EXPECT_LE(link.lane().free_at_ns, clock_ns + kMillisecond + 250'000);
   EXPECT_GE(admitted_bytes, kRate / 10 * 9);

@@ -1,5 +1,4 @@
-// The plan service with real worker processes that plan, find nothing, crash, hang, lie or are
-// missing.
+// The plan service with real workers that plan, find nothing, crash, hang, lie or are missing.
 #include "agent/planning/plan_service.h"
 
 #include <fcntl.h>
@@ -144,7 +143,6 @@ class PlanServiceTest : public ::testing::Test {
     if (!plan) ADD_FAILURE() << plan.text();
     return std::move(plan).optional();
   }
-  // The outcome of a request that such a worker handles.
   PlanReply OutcomeWith(const std::vector<std::string>& worker,
                         const PlanServiceRules& rules = {}) {
     Open(worker, rules);
@@ -348,8 +346,7 @@ TEST_F(PlanServiceTest, ClientThatKeepsItsPlansOpenGetsABoundedAmount) {
   EXPECT_EQ(plan_service_->View().store_plans, 1) << "it is not made again either";
 }
 
-// Regression: with each second, the plan service gave 1 MiB more to a client that closed nothing.
-// Such a client made the agent grow without end.
+// Regression: each second, a client that closed nothing was given 1 MiB more.
 TEST_F(PlanServiceTest, OpenPlansStayBoundedAndClosedPlansAreGivenAgain) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
@@ -386,8 +383,8 @@ TEST_F(PlanServiceTest, ClientThatClosesItsPlansGetsAnyNumber) {
   }
 }
 
-// Regression: a process can be stopped before it becomes the planner program. posix_spawn waits for
-// it, so the whole service waited.
+// Regression: posix_spawn waits for a process that is stopped before it becomes the planner, so the
+// whole service waited.
 TEST_F(PlanServiceTest, WorkerStoppedBeforeItBeginsDelaysNoOther) {
   fs::create_directories(folder_);
   const BlockedProgram program(folder_ / "worker");

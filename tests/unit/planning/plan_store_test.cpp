@@ -1,5 +1,4 @@
-// The agent's plan store on a real disk. A plan is found by its owner, and damage to the files
-// loses plans at worst.
+// The agent's plan store on a real disk. Damaged files lose plans at worst.
 #include "agent/planstore/plan_store.h"
 
 #include <fcntl.h>
@@ -144,7 +143,7 @@ TEST_F(AgentPlanStoreTest, LargestHolderEvictsItsOldestFirst) {
   EXPECT_EQ(store_->counts().evicted, 17);
 }
 
-// Regression: a user with many tiny plans filled the disk with their inodes and half-empty blocks.
+// Regression: many tiny plans filled the disk with inodes and half-empty blocks.
 TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreDiskThanFewLargeOnes) {
   constexpr int64_t kMost = 1 << 20;
   const auto size = static_cast<int64_t>(PlanOf(kGiB).size());

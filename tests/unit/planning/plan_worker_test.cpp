@@ -1,5 +1,4 @@
-// What a planning process can still do after it has given up its rights, and its decoder against
-// hostile bytes.
+// What a planning process can do without its rights, and its decoder against hostile bytes.
 #include "agent/planning/plan_worker.h"
 
 #include <fcntl.h>

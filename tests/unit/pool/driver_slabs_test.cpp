@@ -1,5 +1,4 @@
-// Slabs of the driver's memory. The simulated driver makes them in a process of its own, for
-// processes that live as long as the test wants.
+// Slabs of the driver's memory, which the simulated driver makes in a process of its own.
 #include "agent/pool/driver_slabs.h"
 
 #include <signal.h>
@@ -15,7 +14,6 @@ namespace {
 constexpr int64_t kDriversSlab = int64_t{2} << 20;
 using Outcome = DriverSlabs::Outcome;
 
-// A process that does nothing until it ends.
 class IdleProcess {
  public:
   IdleProcess() : pid_(fork()) {

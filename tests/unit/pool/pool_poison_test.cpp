@@ -1,5 +1,4 @@
-// No byte that one job wrote is ever seen by another. Every process fills its slabs with a pattern
-// of its own.
+// No job ever sees another's byte. Every process fills its slabs with a pattern of its own.
 #include <map>
 
 #include "base/prng.h"
@@ -100,7 +99,6 @@ class RandomJobs {
   }
 
  private:
-  // New slabs are zero, or hold bytes of the same job.
   void Take(Process& process) {
     const auto slabs = 1 + static_cast<int64_t>(random_.Below(4));
     for (const Lease& lease :

@@ -72,8 +72,8 @@ TEST_F(PoolRestartTest, AbsentProcessIsForgottenAndItsMappedSlabsAreNotTouched) 
   EXPECT_EQ(pool.View().ending_bytes, 0);
 }
 
-// Regression (found by AgentLifeTest, seed 8): of a job's processes only one had returned, and it
-// was killed. The job counted as ended, and the slabs of its other process were scrubbed.
+// Regression (AgentLifeTest, seed 8): the only process that had returned was killed. The job
+// counted as ended, and the slabs of its other process were scrubbed.
 TEST_F(PoolRestartTest, SlabsOfAProcessStillToReturnSurviveTheEndOfTheOthers) {
   Left left;
   std::vector<View> alive;
@@ -127,7 +127,7 @@ TEST_F(PoolRestartTest, SlabWithoutARecordHasNoOwner) {
     before.SetQuota(kAnna.job, kSlab);
     View(Ask(before, kAnna, 1).at(0)).Poison(0xa1);
     left = FilesOf(before);
-    // The agent was killed while it wrote this record.
+    // The agent was killed while it wrote.
     auto records =
         SlabRecords::Adopt(base::UniqueFd(fcntl(left.records.get(), F_DUPFD_CLOEXEC, 0)));
     for (size_t at = 0; at < SlabRecords::kMostSlabs; ++at) {

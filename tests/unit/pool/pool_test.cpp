@@ -56,8 +56,7 @@ TEST_F(PoolTest, SlabsNoLongerRequestedAreNotMade) {
 }
 
 TEST_F(PoolTest, UnusedSlabsBeyondTheSpareOnesAreReleased) {
-  // Given slabs made for a job that no longer asks, and one that its job keeps without requesting
-  // any
+  // Given slabs of a job that no longer asks, and one that its job keeps
   Pool pool = Make(Rules(10, 2));
   pool.Tick();
   pool.SetQuota(kAnna.job, 10 * kSlab);
@@ -75,7 +74,6 @@ TEST_F(PoolTest, UnusedSlabsBeyondTheSpareOnesAreReleased) {
   EXPECT_TRUE(pool.GiveBackUnused(kSecond + rules.unused_ns));
   pool.Tick();
 
-  // Then only the spare ones are left
   EXPECT_EQ(pool.View().unused_bytes, 2 * kSlab);
   EXPECT_EQ(pool.View().kept_bytes + pool.View().ending_bytes, 0);
   EXPECT_FALSE(pool.GiveBackUnused(100 * kSecond));
@@ -214,8 +212,7 @@ TEST_F(PoolTest, ThreadedMakerEndsSlabsThatAreNoLongerMapped) {
   while (pool.View().ending_bytes > 0) pool.Tick();
 }
 
-// Regression: a process could keep all slabs that it gave back, ask for as many again, and empty
-// the pool.
+// Regression: a process could keep returned slabs, ask for more, and empty the pool.
 TEST_F(PoolTest, ProcessThatKeepsReturnedSlabsMappedStaysWithinItsQuota) {
   Pool pool = Make(Rules(6));
   pool.SetQuota(kAnna.job, 2 * kSlab);

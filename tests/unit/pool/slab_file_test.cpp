@@ -63,8 +63,8 @@ TEST(SlabFileTest, SlabIsRetiredOnceItIsNeitherOpenNorMapped) {
   }
 }
 
-// Regression: a process could seal the seals of its slab. The agent never saw the end of that slab,
-// even after the process's, and the pool lost its bytes.
+// Regression: a process could seal its slab's seals. The agent never saw the slab's end, and the
+// pool lost its bytes.
 TEST(SlabFileTest, HolderCannotPreventTheAgentFromEndingIt) {
   const auto slab = MakeSlabFile(kSize, kAnyNode, HugePages::kNever, nullptr);
   ASSERT_TRUE(slab.has_value());

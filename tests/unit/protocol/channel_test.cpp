@@ -64,8 +64,7 @@ TEST_P(ChannelTest, MessagesSentBeforeTheEndArrive) {
   EXPECT_EQ(ends_.far->Send(Done{}), Sent::kClosed);
 }
 
-// Regression: an agent refused a client before it had read the client's first message. The client
-// never received the reason.
+// Regression: a client refused before its first message was read never received the reason.
 TEST_P(ChannelTest, LastMessagesOfAnEndThatReadNothingArrive) {
   ends_.far->Send(Hello{});
   ends_.near->Send(Error{.code = ErrorCode::kTooFast});
@@ -172,8 +171,8 @@ TEST(SocketChannelTest, ConnectsAndAcceptsByPath) {
   EXPECT_FALSE(ListenOn(std::string(200, 'x'), 0600));
 }
 
-// Regression: a second agent, started by mistake, took the first agent's socket. Both promised the
-// same device. When the second ended, the first was unreachable.
+// Regression: a second agent, started by mistake, took the first one's socket. Both promised the
+// same device, and later the first was unreachable.
 TEST(SocketChannelTest, TakesNoSocketFromALivingListener) {
   const std::string path = testing::TempDir() + "channel_test." + std::to_string(getpid());
   base::UniqueFd listener = ListenOn(path, 0600);

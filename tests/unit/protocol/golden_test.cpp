@@ -1,5 +1,4 @@
-// docs/protocol.md shows the bytes of one message of each kind. The encoder must make exactly these
-// bytes.
+// The encoder must make exactly the bytes that docs/protocol.md shows.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -33,7 +33,7 @@ Problem RandomProblem(uint64_t seed, size_t count) {
   return problem;
 }
 
-// Tries every offset of every buffer; only for a handful of small buffers.
+// Only for a handful of small buffers.
 bool FitsByBruteForce(const Problem& problem, Layout& layout) {
   const size_t next = layout.offsets_bytes.size();
   if (next == problem.buffers.size()) return true;
@@ -173,7 +173,7 @@ Problem ReadChallenge(char name) {
   return problem;
 }
 
-// The other challenges take longer: build/bin/spillway-papers minimalloc solves all eleven.
+// build/bin/spillway-papers minimalloc solves all eleven; the others take longer.
 TEST(ExactSearchTest, SolvesMinimallocsChallengesAtTheirCapacity) {
   for (const char name : {'B', 'D', 'H', 'J', 'K'}) {
     const Problem problem = ReadChallenge(name);

@@ -88,7 +88,6 @@ TEST(CostModelTest, PrefetchWaitsForMemoryAndStepForItsPrefetch) {
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
 
-  // When the prefetch may start with y's step
   Timeline timeline;
   const Prediction prediction = setting.Predict(plan, &timeline);
 
@@ -136,7 +135,6 @@ TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
                   {ActionKind::kOffload, {1}, 2, {}},
                   {ActionKind::kPrefetch, {1}, 3, {}}};
 
-  // When a is copied in while b is copied out, both from 101
   Timeline timeline;
   const Prediction prediction = setting.Predict(plan, &timeline);
 
@@ -175,7 +173,6 @@ TEST(CostModelTest, MemoryCountsInChunksAndSmallBuffersInSlabUnits) {
 }
 
 TEST(CostModelTest, CleanBufferIsEvictedWithoutACopy) {
-  // Given weights that never change, evicted twice per iteration
   const CostSetting setting(
       ProfileOf({Persistent("w", 100)},
                 {MakeOperation("one", 500, {0}, {}), MakeOperation("two", 500, {}, {}),
@@ -189,14 +186,13 @@ TEST(CostModelTest, CleanBufferIsEvictedWithoutACopy) {
 
   const Prediction prediction = setting.Predict(plan);
 
-  // Then they are only copied in.
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.to_host_bytes, 0);
   EXPECT_EQ(prediction.to_device_bytes, 200);
 }
 
 TEST(CostModelTest, OffloadedDeadContentIsCopiedOutButNotBack) {
-  // Given scratch memory that each iteration overwrites, dropped in between
+  // Given scratch memory that each iteration overwrites
   CostSetting setting(
       ProfileOf({Persistent("s", 100)},
                 {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
@@ -212,7 +208,6 @@ TEST(CostModelTest, OffloadedDeadContentIsCopiedOutButNotBack) {
   Timeline timeline;
   const Prediction prediction = setting.Predict(plan, &timeline);
 
-  // Then it is copied out, and nothing comes back
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.to_host_bytes, 100);
   EXPECT_EQ(prediction.to_device_bytes, 0);
@@ -230,7 +225,6 @@ TEST(CostModelTest, WrappingIntervalIsSteadyState) {
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kPrefetch, {0}, 0, {}}, {ActionKind::kOffload, {0}, 2, {}}};
 
-  // When they are offloaded after the update and prefetched with the first step
   const Prediction prediction = setting.Predict(plan);
 
   // Then each iteration waits for both copies.
@@ -240,7 +234,6 @@ TEST(CostModelTest, WrappingIntervalIsSteadyState) {
 }
 
 TEST(CostModelTest, RecomputingStepsTakeTimeAndRestoreDroppedBuffers) {
-  // Given x dropped after it was made, and recomputed before its use
   const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 2, Step{{0}, true, 0});

@@ -85,8 +85,7 @@ TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
   setting.problem.device.to_device_bytes_per_second = 10'000'000'000;  // 10 ns per buffer
   const Lowering lowering =
       setting.Lower({{0, Treatment::kSwap, {}, true, {}}, {1, Treatment::kSwap, {}, true, {}}});
-  // b must be resident when bb starts, a when ba starts. Each copy starts 10 ns earlier: with bc
-  // and with bb.
+  // Each copy starts 10 ns before its reader: with bc and with bb.
   EXPECT_EQ(lowering.plan.actions[2], (Action{ActionKind::kPrefetch, {2}, 4, {}}));
   EXPECT_EQ(lowering.plan.actions[3], (Action{ActionKind::kPrefetch, {1}, 5, {}}));
 }
@@ -121,7 +120,6 @@ TEST(DecisionsTest, LateFreedBufferIsDroppedAndInALiveJobOffloadedUnlessRecomput
   setting.intervals = IdleIntervals(setting.profile, 50);
   const auto late = static_cast<int32_t>(setting.intervals.size()) - 1;
   ASSERT_EQ(setting.intervals.back(), (IdleInterval{{3}, {4}, {7}, false, true}));
-  // Then it is dropped after bc, and never restored
   EXPECT_THAT(setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan.actions,
               ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
   // A live job's program may still read it. It is offloaded, because its input is freed earlier
@@ -137,7 +135,7 @@ TEST(DecisionsTest, LateFreedBufferIsDroppedAndInALiveJobOffloadedUnlessRecomput
   plan.actions[0].kind = ActionKind::kDrop;
   EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
 
-  // When b lives as long, c can be recomputed at any moment: then it is dropped.
+  // When b lives as long, c can be recomputed at any moment.
   setting.profile.buffers[2].dies = {6};
   plan = lower();
   EXPECT_THAT(plan.actions, ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
@@ -162,7 +160,6 @@ TEST(DecisionsTest, UnrecomputableBufferStaysAndIsReported) {
   EXPECT_TRUE(lowering.plan.actions.empty());
 }
 
-// Any decisions give a valid plan, and the model predicts a possible timeline for it.
 TEST(DecisionsPropertyTest, RandomDecisionsGiveValidPlansAndPossibleTimelines) {
   int ran = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {

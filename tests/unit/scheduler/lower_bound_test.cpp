@@ -14,8 +14,7 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) also lives. Making
-// x takes 300 ns.
+// x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) also lives.
 struct BoundSetting {
   IterationProfile profile =
       ProfileOf({Temporary("x", 1000), Temporary("y", 1000), Temporary("z", 1)},
@@ -103,9 +102,9 @@ TEST(LowerBoundTest, DistanceIsInHundredthsOfAPercent) {
   EXPECT_EQ(DistancePermyriad(1050, bound), 500);
 }
 
-// x rests for 500 ns before and after an operation. A workspace makes that operation 900 ns faster,
-// but then x must be evicted. The whole of x needs 1000 ns each way, so a plan waits for 500 + 500
-// ns or takes the slow algorithm. The relaxation mixes: two thirds of the workspace fit beside x.
+// x rests for 500 ns before and after an operation, which a workspace makes 900 ns faster. Then x
+// must be evicted, which takes 1000 ns each way. So a plan waits for 500 + 500 ns or takes the slow
+// algorithm. The relaxation mixes: two thirds of the workspace fit beside x.
 TEST(LowerBoundTest, PricesIncludeTheCostOfAFastAlgorithmToOthers) {
   BoundSetting setting(2000);
   setting.profile.operations[0].replayable = false;
@@ -119,7 +118,6 @@ TEST(LowerBoundTest, PricesIncludeTheCostOfAFastAlgorithmToOthers) {
   EXPECT_LE(tight_ns, 1500 + 300);
 }
 
-// The model prices no plan below the bound.
 TEST(LowerBoundPropertyTest, NoRandomPlanIsBelowTheBound) {
   int compared = 0, binding = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {

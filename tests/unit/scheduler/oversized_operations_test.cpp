@@ -56,10 +56,8 @@ TEST(OversizedOperationsTest, NothingIsLeftOutOfWhatFits) {
 }
 
 TEST(OversizedOperationsTest, WhatOtherOperationsTouchTooIsLeftOutFirst) {
-  // Given an update that exceeds the budget by a byte
   const IterationProfile profile = Training();
   const auto less = WithinBudget(Within(profile, 24 * kMiB + kMiB / 2 - 1));
-  // Then it leaves out the gradient
   ASSERT_TRUE(less);
   const Operation& update = less->operations[2];
   EXPECT_EQ(update.reads, (std::vector<BufferId>{kWeight, kMomentum, kSmall}));
@@ -90,8 +88,7 @@ TEST(OversizedOperationsTest, FirstTouchOfAMadeBufferStays) {
   EXPECT_FALSE(WithinBudget(Within(profile, 8 * kMiB))) << "with what may not move";
 }
 
-// A workspace (a buffer that lives for one operation) is no touch (iteration_pattern.h, 6), but
-// takes memory.
+// A workspace is no touch (iteration_pattern.h, 6), but takes memory.
 TEST(OversizedOperationsTest, WorkspaceTakesRoomToo) {
   IterationProfile profile = Training();
   profile.buffers.push_back(
@@ -103,9 +100,8 @@ TEST(OversizedOperationsTest, WorkspaceTakesRoomToo) {
   EXPECT_EQ(less->operations[2].reads, (std::vector<BufferId>{kMomentum, kSmall})) << "12 MiB";
 }
 
-// The gradient's last touch is left out, so its content looks dead after the backward pass. But the
-// update reads it: dropped, it would have to be recomputed on demand, which the plan prices
-// nowhere.
+// The gradient's content looks dead after the backward pass, but the update reads it. Dropped, it
+// would be recomputed on demand, which the plan prices nowhere.
 TEST(OversizedOperationsTest, WhatIsReadOverTheLinkIsNotDroppedBefore) {
   IterationProfile profile = Training();
   profile.buffers[At(kMomentum)].size_bytes = 16 * kMiB;

@@ -108,7 +108,7 @@ TEST(PieceLayoutTest, ResidenceThatOutlastsTheIterationKeepsItsPieces) {
   EXPECT_NE(layout.pieces[0], layout.pieces[1]);
 }
 
-// A range that leaves and comes back finds its own mapping again in the next iteration.
+// A range that comes back finds its own mapping again.
 TEST(PieceLayoutTest, TwinsHaveTheSamePiecesIfTheyCan) {
   const std::vector<Residence> residences = {
       {.begin = 1, .end = 3, .granules = 4, .moves = true, .twin = 2},
@@ -120,7 +120,7 @@ TEST(PieceLayoutTest, TwinsHaveTheSamePiecesIfTheyCan) {
   EXPECT_EQ(layout.pieces[0], layout.pieces[2]);
 }
 
-// Regression: it got the pieces of the other, a tenth of its size, and was mapped with them.
+// Regression: it got the pieces of the other, a tenth of its size.
 TEST(PieceLayoutTest, TwinOfAnotherSizeIsNone) {
   const std::vector<Residence> residences = {
       {.begin = 1, .end = 3, .granules = 13, .moves = true, .twin = 1},

@@ -13,7 +13,6 @@ using testing::ProfileOf;
 using testing::Temporary;
 
 TEST(PlanExplainerTest, ExplainsActionsWithReasonsAndFigures) {
-  // Given x offloaded during a long operation, y dropped and recomputed
   IterationProfile profile = ProfileOf(
       {Temporary("x", 4 << 20), Temporary("y", 1 << 20), Temporary("z", 1)},
       {MakeOperation("make x", 1'000, {}, {0}), MakeOperation("make y", 2'000'000, {0}, {1}),
@@ -38,7 +37,6 @@ TEST(PlanExplainerTest, ExplainsActionsWithReasonsAndFigures) {
   for (const Explanation& explanation : ExplainPlan(problem, plan, timeline))
     texts.push_back(explanation.text);
 
-  // Then each entry names the action, its time, its duration and its reason.
   EXPECT_THAT(texts, ::testing::ElementsAre(
                          "offload 'x' (4.0 MiB) after 'make x', idle for 2000.0 ms until 'make y'; "
                          "copy takes 1000.0 ms, "

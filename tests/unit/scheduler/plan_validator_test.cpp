@@ -12,7 +12,7 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// Weights w, activations x and y, a scratch buffer in between, an update of the weights at the end.
+// Weights w, activations x and y, a scratch buffer.
 struct ValidatorSetting {
   IterationProfile profile = ProfileOf(
       {Persistent("w", 50), Temporary("x", 100), Temporary("y", 80), Temporary("scratch", 120),
@@ -138,7 +138,6 @@ TEST(PlanValidatorTest, RejectsReplaysBeforeTheFirstRun) {
 }
 
 TEST(PlanValidatorTest, RejectsReplaysFromChangedInputs) {
-  // Given weights that change before x is recomputed from them
   ValidatorSetting setting;
   setting.profile.operations[2].reads.push_back({0});
   setting.profile.operations[2].writes.push_back({0});
@@ -172,7 +171,6 @@ TEST(PlanValidatorTest, RejectsPrefetchesWithoutAHostCopy) {
 }
 
 TEST(PlanValidatorTest, RejectsLeftoverBuffers) {
-  // Given y recomputed after its death
   const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 4, Step{{1}, true, 0});
@@ -219,7 +217,6 @@ TEST(TimelineValidatorTest, RejectsCopiesFasterThanTheLink) {
 }
 
 TEST(TimelineValidatorTest, RejectsConcurrentCopiesAtFullRate) {
-  // Given two concurrent copies, each at its full rate
   const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.actions = {{ActionKind::kOffload, {1}, 1, {}},

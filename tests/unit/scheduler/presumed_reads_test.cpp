@@ -1,5 +1,4 @@
-// Reads that a job has only seen to be no writes so far: what they mean for recomputation.
-// (scheduler/plan/presumed_reads.h)
+// What presumed reads mean for recomputation (scheduler/plan/presumed_reads.h).
 #include "scheduler/plan/presumed_reads.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +20,8 @@ constexpr BufferId kInput{0}, kOutput{1};
 constexpr OperationId kMake{1};
 constexpr int32_t kOperations = 12;
 
-// A norm of the input, whose output is used by the next operation, and then by the last but one.
-// Operation `presumed` only seems to read the input.
+// The norm's output is used by the next operation, and by the last but one. Operation `presumed`
+// only seems to read the input.
 IterationProfile NormAndPresumedRead(int32_t presumed) {
   std::vector<Operation> operations = {MakeOperation("input", 10, {}, {0}, false),
                                        MakeOperation("norm", 10, {0}, {1}),

@@ -15,7 +15,7 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x is made from the weights, rests for one operation, and is read again. Then the weights change.
+// x is made from the weights and is read again. Then the weights change.
 IterationProfile ThreeOperations() {
   return ProfileOf({Persistent("w", 10), Temporary("x", 100), Temporary("y", 40)},
                    {MakeOperation("make", 5, {0}, {1}), MakeOperation("use", 5, {1}, {2}),

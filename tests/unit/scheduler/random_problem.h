@@ -1,5 +1,4 @@
-// Random iterations with every feature of profiles, and random decisions for them. Equal seeds give
-// equal problems.
+// Random iterations with every feature of profiles, and random decisions for them.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +11,7 @@
 
 namespace spillway::scheduler::testing {
 
-// Numbers in [low, high] straight from the generator, because standard distributions differ between
-// libraries.
+// Straight from the generator, because standard distributions differ between libraries.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : bits_(seed) {}
@@ -37,8 +35,7 @@ inline void DelaySomeDeaths(Dice& dice, IterationProfile& profile) {
   }
 }
 
-// A random operation writes each buffer first. Later operations read, overwrite or change existing
-// buffers.
+// A random operation writes each buffer first; later ones use existing buffers.
 inline IterationProfile RandomProfile(Dice& dice) {
   const auto operation_count = static_cast<int32_t>(dice.Roll(2, 30));
   const auto persistent_count = static_cast<int32_t>(dice.Roll(0, 4));

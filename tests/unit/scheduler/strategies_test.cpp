@@ -1,5 +1,5 @@
-// All strategies on random iterations. Their plans are valid and keep within the budget wherever
-// the model predicts so. Spillway's own strategy is never slower than the others.
+// All strategies on random iterations. Their plans are valid and within the budget where the model
+// says so, and Spillway's own strategy is never slower.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -175,7 +175,6 @@ TEST(StrategiesTest, GiveValidPlansForLearnedIterations) {
   EXPECT_GT(ran_again, 10);
 }
 
-// Every strategy's repaired plan runs, on problems where swapping everything on demand runs.
 void ExpectRunnable(const Problem& problem) {
   const LowerBound bound = FindLowerBound(problem);
   for (const Strategy* strategy : AllStrategies()) {
@@ -236,8 +235,7 @@ TEST(StrategiesTest, HaveUniqueNames) {
   EXPECT_NE(FindStrategy(kDefaultStrategy), nullptr);
 }
 
-// Whatever the budget and the iteration: searches end after a fixed amount of work, so no job waits
-// long for its plan.
+// Searches end after a fixed amount of work, so no job waits long for its plan.
 TEST(StrategiesTest, OwnSearchEndsAtItsWorkLimit) {
   constexpr int64_t kLastLooks =
       kMostWork / 8;  // work beyond the limit: pricing proposals, one round
@@ -277,7 +275,6 @@ TEST(StrategiesTest, MoveNothingWhereAllFits) {
 // By their copies, two buffers of half the memory are cheaper. By mapping calls, the single large
 // buffer is cheaper.
 TEST(StrategiesTest, ReliefIsChosenByTheAssumedCostOfSwaps) {
-  // Given a peak that either the large buffer or the two others must relieve
   const IterationProfile profile =
       testing::ProfileOf({testing::Temporary("whole", 2'000), testing::Temporary("half", 500),
                           testing::Temporary("other half", 500), testing::Temporary("peak", 2'000),

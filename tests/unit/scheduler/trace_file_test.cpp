@@ -73,7 +73,6 @@ TEST(TraceFileTest, OtherKindOrVersionIsNamed) {
 }
 
 TEST(TraceFileTest, ImpossibleLengthIsDamage) {
-  // Given a file in which each 4-byte word in turn is replaced by a length or offset of gigabytes
   const std::vector<uint8_t> bytes = WriteProfile(AlexnetProfile());
   int refused = 0;
   for (size_t i = 0; i + 4 <= 2000; i += 4) {

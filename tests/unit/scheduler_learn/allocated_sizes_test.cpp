@@ -10,8 +10,7 @@ namespace {
 
 constexpr uint64_t kWeights = 1;
 
-// Eight operations on older weights and on a buffer of the given size for each, allocated in each
-// iteration.
+// Each of eight operations uses older weights and a buffer of the given size, allocated anew.
 IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes) {
   IterationLearner learner;
   learner.AddAlive(kWeights, 10 * base::kMebibyte, 9 * base::kMebibyte);

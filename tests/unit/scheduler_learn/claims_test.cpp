@@ -1,5 +1,4 @@
-// Every claim of the learner is compared with the events before it, slowly and without the
-// learner's code.
+// Every claim of the learner is checked against the events, slowly and without its code.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,8 +15,8 @@ namespace {
 
 using testing::KeptEvent;
 
-// A random program: a loop over statements on variables. Some variables live for the whole job,
-// some for one round, some into the next. Some rounds differ from the others.
+// A random loop over statements on variables, which live for the job, for a round, or into the
+// next. Some rounds differ.
 class RandomLoop {
  public:
   RandomLoop(uint64_t seed, testing::Sink sink) : prng_(seed), sink_(std::move(sink)) {
@@ -130,8 +129,7 @@ void ExpectIsLastRepetition(const std::vector<KeptEvent>& events, const Iteratio
   EXPECT_TRUE(is_found);
 }
 
-// A buffer's events lie within its life, and persistent buffers are distinguished from temporary
-// ones.
+// A buffer's events lie within its life.
 void ExpectConsistent(const IterationPattern& pattern) {
   EXPECT_EQ(CheckProfile(pattern.profile).text(), "");
   ASSERT_EQ(pattern.profile.buffers.size(), pattern.buffers.size());

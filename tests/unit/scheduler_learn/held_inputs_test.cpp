@@ -19,8 +19,8 @@ using testing::Temporary;
 
 constexpr int64_t kMs = 1'000'000;
 
-// A fully connected layer's weight gradient (100 MiB) is made from its input (2 MiB), which is
-// freed at once. It waits for the update while other layers need all memory.
+// A weight gradient (100 MiB) is made from an input (2 MiB), which is freed at once. It waits for
+// the update while other layers need all memory.
 IterationProfile Training(int64_t input_bytes) {
   return ProfileOf(
       {Persistent("weights", 100 * base::kMebibyte), Temporary("input", input_bytes),
@@ -57,7 +57,6 @@ TEST(HeldInputsTest, LargeBufferIsRecomputedFromASmallFreedInput) {
 
   const PlanAnswer answer = PlanFor(request);
 
-  // Then it is recomputed before the update, and nothing is copied
   ASSERT_TRUE(answer.live) << answer.status.text();
   EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 17 * kMs);
@@ -77,8 +76,8 @@ TEST(HeldInputsTest, LargeInputIsNotHeld) {
   EXPECT_EQ(lives_until(25 * base::kMebibyte + 1), -1);
 }
 
-// Attention: the scores are as large as the probabilities that are made from them, and freed at
-// once. The probabilities wait for the backward pass while other layers need all memory.
+// The scores are as large as the probabilities made from them, and freed at once. The probabilities
+// wait while other layers need all memory.
 IterationProfile Attention(bool scores_can_be_made_again = true) {
   return ProfileOf(
       {Persistent("keys", 100 * base::kMebibyte), Temporary("scores", 100 * base::kMebibyte),
@@ -114,7 +113,6 @@ TEST(HeldInputsTest, AttentionIsRecomputedInAChain) {
 
   const PlanAnswer answer = PlanFor(request);
 
-  // Then both operations run once more, and nothing is copied
   ASSERT_TRUE(answer.live) << answer.status.text();
   EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 18 * kMs);

@@ -99,8 +99,7 @@ TEST(IterationFollowerTest, FollowsSoonFromAnyPointOfTheIteration) {
   }
 }
 
-// Regression: a lost follower took each event that equals the iteration's first for it. In a loop
-// of equal passes, that was the wrong pass.
+// Regression: a lost follower took each event that equals the iteration's first for it.
 TEST(IterationFollowerTest, LoopOfEqualPassesIsFollowedOnlyOnceItsPassIsKnown) {
   // Given six loops of forty equal passes
   IterationLearner learner;

@@ -122,7 +122,6 @@ TEST(IterationLearnerTest, EqualLayersAreNoIteration) {
 }
 
 TEST(IterationLearnerTest, EqualLayersInARowAreDistinguishedByTheirTouches) {
-  // Given an iteration of twelve equal layers only, each with its own weights
   Learning learning;
   for (uint64_t layer = 1; layer <= 12; ++layer) learning.Add(JobEvent::Allocate(layer, 1 << 20));
   learning.Add(JobEvent::Allocate(13, 1 << 22));
@@ -142,8 +141,6 @@ TEST(IterationLearnerTest, EqualLayersInARowAreDistinguishedByTheirTouches) {
 }
 
 TEST(IterationLearnerTest, ReportedRolesEnterTheProfile) {
-  // Given an iteration that overwrites buffer 1 and reads buffer 2, among operations of unknown
-  // roles
   Learning learning;
   for (uint64_t id = 1; id <= 10; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
   for (uint64_t step = 0; step < 12; ++step) {
@@ -254,7 +251,6 @@ TEST(IterationLearnerTest, BufferFreedAtTheEndDiesThereAndAKeptOneIsCarriedOver)
 }
 
 TEST(IterationLearnerTest, BuffersUsedInTurnMakeTwoStepsOneIteration) {
-  // Given two fixed input buffers that are used in turn
   Learning learning;
   for (uint64_t id = 1; id <= 10; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
   for (uint64_t step = 0; step < 12; ++step) {
@@ -337,7 +333,6 @@ TEST(IterationLearnerTest, LoggingInTheFirstIterationsOnlyDelaysLearning) {
 }
 
 TEST(IterationLearnerTest, NewLearningRateIsTheSameIteration) {
-  // Given a copy of a new learning rate to the device every seven iterations
   Learning learning;
   NetworkJob job(SmallGpt(3), {}, learning.Sink());
   job.SetUp();
@@ -366,7 +361,6 @@ TEST(IterationLearnerTest, TrainingAndEvaluationAreTwoPatterns) {
 }
 
 TEST(IterationLearnerTest, RandomProgramsTeachNothing) {
-  // Given programs that allocate, free and use memory in an order that never repeats
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     base::Prng prng(seed);
     Learning learning;
@@ -429,7 +423,6 @@ TEST(IterationLearnerTest, EventsWithoutMemoryAreNoIteration) {
 }
 
 TEST(IterationLearnerTest, UnreportedAllocationIsKnownByItsUse) {
-  // Given weights whose allocation event was lost
   Learning learning;
   NetworkJob job(SmallGpt(3), {}, [&](const JobEvent& event) {
     if (event.kind != JobEventKind::kAllocate || event.allocation > 10) learning.Add(event);
@@ -442,7 +435,6 @@ TEST(IterationLearnerTest, UnreportedAllocationIsKnownByItsUse) {
 }
 
 TEST(IterationLearnerTest, AllocationsThatAreNeverFreedDoNotHideTheIteration) {
-  // Given a growing list of losses, never freed
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 1 << 20));
   for (uint64_t step = 0; step < 4; ++step) {

@@ -12,7 +12,6 @@
 
 namespace spillway::scheduler::testing {
 
-// A small GPT of equal layers.
 inline IterationProfile SmallGpt(int layers, int64_t sequence = 64) {
   const networks::TransformerShape shape{.name = "gpt",
                                          .width = 128,
@@ -56,7 +55,6 @@ struct LearnedJob {
     for (int i = 0; i < 4; ++i) job.Iterate();
     keeps = true;
   }
-  // The events of the next iteration.
   std::vector<KeptEvent> Next() {
     events.clear();
     job.Iterate();

@@ -12,7 +12,6 @@ namespace {
 // The passes of a loop are equal and touch the same memory. Each loop is first learned as an
 // iteration, until no event is unknown.
 TEST(NestedLoopsTest, IterationOfLoopsOnlyIsFoundAroundThem) {
-  // Given six loops of forty passes, each with a weight of its own, over a workspace
   IterationLearner learner;
   std::vector<IterationLearner::Pattern> learned;
   const auto add = [&](const JobEvent& event) {
@@ -28,10 +27,8 @@ TEST(NestedLoopsTest, IterationOfLoopsOnlyIsFoundAroundThem) {
     }
   };
   for (int i = 0; i < 3; ++i) iterate();
-  // Then the last pattern is all of them together
   ASSERT_FALSE(learned.empty());
   EXPECT_EQ(learned.back()->size(), 6 * 40 * 4);
-  // And no loop is learned any more
   const size_t known = learned.size();
   for (int i = 0; i < 3; ++i) iterate();
   EXPECT_EQ(learned.size(), known);

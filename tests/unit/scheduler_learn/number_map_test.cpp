@@ -10,7 +10,6 @@ namespace spillway::scheduler {
 namespace {
 
 TEST(NumberMapTest, BehavesLikeAStandardMap) {
-  // Given keys that collide, inserted and erased
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     base::Prng prng(seed);
     NumberMap<int> map(4);

@@ -24,7 +24,6 @@ KernelUseList List(std::initializer_list<KernelUse> uses, std::uint64_t identity
 }
 
 TEST(TagsTest, OutputDependsOnEveryGranuleOfEveryInput) {
-  // Given the output of an operation on an input of three and a half granules
   Bytes input(7 * kMebibyte), output(kMebibyte);
   WriteTags("produce", List({Use(input, UseKind::kWrite)}));
   WriteTags("consume", List({Use(input, UseKind::kRead), Use(output, UseKind::kWrite)}));
@@ -99,20 +98,17 @@ TEST(TagsTest, BytesBetweenTagsDoNotDependOnOldContents) {
 }
 
 TEST(TagsTest, InterleavedPartsBothRemain) {
-  // Given two parts of one buffer, written by two operations
   Bytes packed(3 * kMebibyte, 'x'), after_second(64), after_both(64);
   WriteTags("merge", List({Use(packed, UseKind::kPart, 1, 2)}));
   WriteTags("consume", List({Use(packed, UseKind::kRead), Use(after_second, UseKind::kWrite)}));
   WriteTags("merge", List({Use(packed, UseKind::kPart, 0, 2)}));
   WriteTags("consume", List({Use(packed, UseKind::kRead), Use(after_both, UseKind::kWrite)}));
 
-  // Then a reader sees each
   EXPECT_NE(after_second, after_both);
   std::uint64_t words[4];
   std::memcpy(words, packed.data(), sizeof(words));
   EXPECT_NE(words[0], 0u);
   EXPECT_NE(words[1], 0u);
-  // and nothing from before either part
   EXPECT_EQ(words[2], 0u);
   EXPECT_EQ(words[3], 0u);
 }

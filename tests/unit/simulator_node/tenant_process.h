@@ -23,7 +23,6 @@ class TenantProcess {
   std::string Line();
   // Whether it prints more, or ends, within that time.
   bool HasLineWithin(int milliseconds) const;
-  // Lets a tenant in `wait` continue.
   void Continue();
   void Signal(int signal);
   // Waits for its end; returns the remaining lines.
@@ -59,7 +58,6 @@ class TestMachine {
   const long long capacity_mib_;
 };
 
-// Runs without a shared machine.
 std::vector<std::string> RunAlone(const std::vector<std::string>& words);
 
 }  // namespace spillway::test

@@ -1,5 +1,4 @@
-// Programs whose only wait is cudaFree: behind one the host reads or fills what copies, kernels and
-// host functions have been given.
+// Programs whose only wait is cudaFree: behind one the host reads or fills what earlier work used.
 //
 // The orderer, too, inserts nothing else where such a program's host must wait (order.h). Seeds do
 // not draw this feature: with it they would be other programs.
@@ -21,7 +20,6 @@ class BarriersFeature : public Feature {
   unsigned PerMille() const override { return 250; }
   bool IsDrawn() const override { return false; }
 
-  // Work that the host can see, and a look behind a free.
   void Propose(Proposer& proposer) const override {
     const int buffer = HostBuffer(proposer);
     if (buffer == kNone) return;
@@ -48,7 +46,7 @@ class BarriersFeature : public Feature {
     return proposer.Add(alloc) ? alloc.buffer : known;
   }
 
-  // What of the buffer it uses, if anything came of it.
+  // The view that it uses, if it added work.
   static std::optional<View> ProposeWork(Proposer& proposer, int buffer) {
     const std::uint64_t choice = proposer.Dice().Below(100);
     if (choice < 35) return ProposeCopy(proposer, buffer, true);

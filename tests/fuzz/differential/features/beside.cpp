@@ -1,7 +1,7 @@
-// Kernels that are given an address beside the memory that they use, or one in an unusual form: the
-// end of an array, a place before its beginning, an address in a packed struct, in two halves, or
-// found in memory. `beside` has tables that copies and the host made; `strays` those that a kernel
-// has written.
+// Kernels get an address beside the memory that they use, or one in an unusual form: the end of an
+// array, a place before its beginning, an address in a packed struct, in two halves, or found in
+// memory. `beside` has tables that copies and the host made; `strays` those that a kernel has
+// written.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -29,7 +29,6 @@ constexpr std::uint64_t kLargestBytes = 8 * kMiB;  // of the memory that is used
 constexpr std::uint64_t kHaloWords = 512;
 constexpr std::uint64_t kChunkWords = kChunkBytes / kWordBytes;
 
-// What is done there, by way of the address and the distance from it.
 struct Reach {
   std::uint64_t distance = 0;
   std::uint64_t table_distance = 0;  // from what is given to the word that holds the address
@@ -53,7 +52,7 @@ void Scatter(std::uint64_t to, std::uint64_t bytes, std::uint64_t digest) {
   }
 }
 
-// What is written depends on what was there: a write that is lost shows.
+// The output depends on the old bytes: a lost write shows.
 void Go(std::uint64_t address, const Reach& reach) {
   const std::uint64_t place = address + reach.distance;
   const std::uint64_t digest = FoldBytes(FoldWord(kDigestStart, reach.seed),
@@ -84,7 +83,6 @@ void ByTable(const simulator::LaunchShape&, void* const* arguments) {
   const std::uint64_t place = Load<std::uint64_t>(arguments[0]) + reach.table_distance;
   Go(*reinterpret_cast<const std::uint64_t*>(place), reach);
 }
-// Writes an address into a table.
 void Put(const simulator::LaunchShape&, void* const* arguments) {
   *Load<std::uint64_t*>(arguments[0]) = Load<std::uint64_t>(arguments[1]);
 }
@@ -108,7 +106,7 @@ constexpr simulator::KernelEntry kReachEntries[] = {
     {kHalvesKernel, ByHalves, HalvesCost, 3, kHalvesLayout}};
 constexpr simulator::KernelEntry kPutEntry[] = {{kPutKernel, Put, PutCost, 2, kPutLayout}};
 
-// As far from the allocation as two megabytes, which is as near as Spillway puts another one.
+// Up to two megabytes away, which is as near as Spillway puts another allocation.
 std::uint64_t AddressBeside(const Slot& slot, std::uint64_t exact, std::uint64_t dice) {
   const std::uint64_t words = dice >> 8;
   switch (dice % 5) {
@@ -125,7 +123,7 @@ std::uint64_t AddressBeside(const Slot& slot, std::uint64_t exact, std::uint64_t
   }
 }
 
-// An address that leads to the view, and how far it is from there.
+// An address and its distance to the view.
 struct Way {
   std::uint64_t address = 0;
   std::uint64_t distance = 0;
@@ -137,7 +135,6 @@ Way WayTo(const View& view, const Running& running, std::uint64_t dice) {
   return {address, exact - address};
 }
 
-// A word in memory that leads there.
 struct Lead {
   CUcontext context = nullptr;
   Way way;
@@ -147,8 +144,8 @@ struct Lead {
   std::uint64_t At() const {
     return pinned != nullptr ? reinterpret_cast<std::uint64_t>(pinned) : memory;
   }
-  // Where it lies, or a place beside the page. A small allocation has others beside it, and no
-  // place that stands for it.
+  // Its address, or a place beside the page. A small allocation has neighbours, so it gets no such
+  // place.
   std::uint64_t Given(std::uint64_t dice) const {
     if (pinned == nullptr || dice % 3 == 0) return At();
     return dice % 3 == 1 ? At() + kPageBytes : At() - kWordBytes * (1 + (dice >> 8) % kHaloWords);
@@ -184,7 +181,6 @@ void PutByCopy(Lead& lead, bool twice) {
   SPILLWAY_DRIVER_CALL(cuMemFree(source));
 }
 
-// A kernel's parameters as they lie in its buffer.
 class Parameters {
  public:
   template <typename Parameter>
@@ -243,7 +239,7 @@ class BesideFeature : public Feature {
   }
 
  private:
-  // Over one of the smaller ranges: an address beside it may bring another one, too.
+  // Over a smaller range: an address beside it may bring another one, too.
   static void ProposeObject(Proposer& proposer) {
     const int buffer = proposer.Choose().PickBuffer([](const Buffer& b) {
       return !b.InHostMemory() && b.bytes > kMiB && b.bytes <= kLargestBytes;
@@ -257,7 +253,6 @@ class BesideFeature : public Feature {
                   .names = {*view}});
   }
 
-  // The memory is read before it is written.
   static void ProposeWrite(Proposer& proposer, int object) {
     Operation kernel{
         .kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};

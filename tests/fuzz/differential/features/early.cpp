@@ -1,6 +1,6 @@
-// Pinned and registered memory whose address kernels know from before the program's first
-// allocation: a launch, a graph or a copy brought it into a device variable. Later kernels find it
-// there, and cudaFree is the only way in which the host waits for them.
+// Kernels know pinned and registered memory from before the program's first allocation: a launch, a
+// graph or a copy brought its address into a device variable. cudaFree is the only way in which the
+// host waits for them.
 //
 // Only the first program of a process begins before any allocation: each runs in a process of its
 // own (seed_runs.py).
@@ -115,13 +115,11 @@ void KeepByCopy(const KeepArguments& keep, const Running& running) {
       cuMemcpyHtoD(variable + keep.slot * sizeof keep.address, &keep.address, sizeof keep.address));
 }
 
-// What a program knows of an address that is kept.
 struct Kept {
   std::uint64_t slot = 0;
   std::uint64_t distance = 0;  // from it to the memory
 };
 
-// The place itself, the buffer's end, or one before the buffer.
 std::uint64_t AddressFor(const View& view, const Slot& slot, std::uint64_t dice) {
   if (dice % 3 == 0) return slot.address + view.offset_bytes;
   return dice % 3 == 1 ? slot.address + slot.bytes
@@ -148,14 +146,13 @@ class EarlyFeature : public Feature {
   unsigned PerMille() const override { return 250; }
   bool IsDrawn() const override { return false; }
 
-  // Some programs go on with it at once: other kernels may be given the memory, and then all of
-  // them are awaited.
+  // Some programs use it at once: other kernels may be given the memory, and all of them are
+  // awaited.
   void Open(Proposer& proposer) const override {
     for (std::uint64_t i = proposer.Dice().Between(1, 2); i > 0; --i) ProposeObject(proposer);
     for (std::uint64_t i = proposer.Dice().Below(4); i > 0; --i) Propose(proposer);
   }
 
-  // Work with what is kept, and a look behind a free.
   void Propose(Proposer& proposer) const override {
     const int object = proposer.PickObject();
     if (object == kNone) return;
@@ -196,7 +193,7 @@ class EarlyFeature : public Feature {
                   .names = {*view}});
   }
 
-  // Writes what is kept, from memory of the device if there is any; or the other way round.
+  // Writes what is kept from device memory, or the other way round.
   static void ProposeWork(Proposer& proposer, int object) {
     const View kept_view = proposer.Now().ObjectAt(object).maker.names[0];
     const int other = proposer.Choose().PickBuffer(IsOnDevice);

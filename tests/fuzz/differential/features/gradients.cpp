@@ -1,9 +1,9 @@
-// Something large that a library makes from something small, which is freed while the large one
-// waits for its next use: as a fully connected layer's weight gradient does.
+// A library makes something large from something small, which is freed while the large one waits
+// for its next use: like a fully connected layer's weight gradient.
 //
-// A plan may drop the large one, and hold the small one beyond its free to make it again
-// (scheduler/plan/held_inputs.h). It takes an iteration that a plan is made for, so seeds do not
-// draw this feature: --iterations asks for it.
+// A plan may drop the large one, and hold the small one to make it again
+// (scheduler/plan/held_inputs.h). It takes an iteration that a plan is made for, so only
+// --iterations asks for it, and seeds do not.
 #include "tests/fuzz/differential/features/large_buffers.h"
 
 namespace spillway::fuzz {
@@ -21,7 +21,6 @@ class GradientsFeature : public Feature {
   unsigned PerMille() const override { return 150; }
   bool IsDrawn() const override { return false; }
 
-  // One or two, then what takes their memory, then whoever waits for them.
   void Propose(Proposer& proposer) const override {
     Random& dice = proposer.Dice();
     const int first = ProposeOne(proposer);
@@ -40,7 +39,6 @@ class GradientsFeature : public Feature {
   }
 
  private:
-  // What was made, or kNone.
   static int ProposeOne(Proposer& proposer) {
     Random& dice = proposer.Dice();
     const std::uint64_t input_bytes = dice.Between(kMiB / 4, kLargestInputBytes / 4) * 4;
@@ -59,7 +57,7 @@ class GradientsFeature : public Feature {
                                        .in = {Whole(proposer, input)}});
     if (dice.Percent(40)) ProposeUse(proposer, gradient, kUsesElsewherePercent);
     ProposeFree(proposer, input);
-    // What was freed is the first that this could be.
+    // The freed memory is the first that this could be.
     if (dice.Percent(60)) ProposeFill(proposer, proposer.NewMemory(input_bytes), stream);
     return is_made ? gradient : kNone;
   }

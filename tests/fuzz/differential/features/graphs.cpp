@@ -1,11 +1,10 @@
 // Graphs: a few kernels, copies and sets captured on a stream, instantiated in several ways,
 // launched, updated.
 //
-// An object has two bodies of the same shape over different memory, and an update goes from one to
-// the other. Bodies read and write only what was written before the graph was made, so a launch
-// leaves everything as written as it was, whichever body runs. Half of the graphs share whole
-// buffers among their nodes (shared_bodies.h). Captures are of the calling thread alone, on streams
-// that do not block.
+// An object has two bodies of the same shape over different memory, and an update exchanges them.
+// Bodies use only what was written before the graph was made, so a launch leaves everything as
+// written. Half of the graphs share whole buffers among their nodes (shared_bodies.h). Captures are
+// of the calling thread alone, on streams that do not block.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -47,7 +46,7 @@ CUgraph Nested(CUgraph child) {
   return parent;
 }
 
-// The graph in the way that was chosen when it was made: an update must have the same shape.
+// Made in the chosen way: an update must have the same shape.
 CUgraph Made(const Operation& operation, const std::vector<Operation>& body, Way way,
              const Running& running) {
   const CUgraph captured = Capture(operation, body, running);
@@ -107,7 +106,6 @@ class GraphsFeature : public Feature {
     return instance;
   }
 
-  // The other body, with other constants.
   static void Update(Instance& instance, const Operation& operation, const Running& running) {
     auto& bodies = instance.bodies;
     std::rotate(bodies.begin(), bodies.begin() + static_cast<std::ptrdiff_t>(bodies.size() / 2),
@@ -120,7 +118,6 @@ class GraphsFeature : public Feature {
     SPILLWAY_DRIVER_CALL(cuGraphDestroy(fresh));
   }
 
-  // A part of a device buffer that has been written.
   static std::optional<View> PickPart(Proposer& proposer) {
     const int buffer = proposer.Choose().PickBuffer(
         [](const Buffer& b) { return !b.InHostMemory() && b.form != AllocForm::kFeature; });
@@ -141,7 +138,6 @@ class GraphsFeature : public Feature {
     return part;
   }
 
-  // Work of one kind, once for each body.
   static void ProposeParts(Proposer& proposer, std::vector<Operation>& first,
                            std::vector<Operation>& second) {
     const std::uint64_t choice = proposer.Dice().Below(10);
@@ -193,7 +189,6 @@ class GraphsFeature : public Feature {
                   .object_use = ObjectUse::kWrite});
   }
 
-  // Launches between which the graph's memory leaves for other memory.
   static void ProposeRounds(Proposer& proposer, int object) {
     constexpr int kRounds = 2;
     for (int round = 0; round < kRounds; ++round) {

@@ -1,8 +1,5 @@
-// Threads that come and go: a fresh host thread launches on its own per-thread default stream and
-// ends.
-//
-// Half of them end with their work still going on, and the thread that started them waits for the
-// context.
+// A fresh host thread launches on its own per-thread default stream and ends, half of the time with
+// its work still going on. The thread that started it then waits for the context.
 #include <exception>
 #include <thread>
 

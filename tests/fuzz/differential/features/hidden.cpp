@@ -1,7 +1,6 @@
 // Pointers where no call shows them: in a device variable, or in pinned, registered or managed
-// memory that kernels read where it is. `tables` has those that a copy or the host itself has put
-// there, the host when the object is made or before each launch; `hidden` those that a kernel has
-// written.
+// memory that kernels read in place. In `tables` a copy or the host has put them there, when the
+// object is made or before each launch; in `hidden` a kernel has.
 #include <sys/mman.h>
 
 #include <memory>
@@ -53,7 +52,7 @@ void Scatter(std::uint64_t to, std::uint64_t bytes, std::uint64_t digest) {
   }
 }
 
-// What is written through the pointer depends on what was there: a write that is lost shows.
+// The output depends on the old bytes: a lost write shows.
 void Follow(const simulator::LaunchShape&, void* const* arguments) {
   const auto& follow = *static_cast<const FollowArguments*>(arguments[0]);
   const std::uint64_t place = Place(follow.table, follow.slot);
@@ -85,7 +84,6 @@ constexpr simulator::GlobalEntry kVariables[] = {{kVariable, hidden, sizeof hidd
 enum class Holder : std::uint8_t { kVariable, kPinned, kManaged, kRegistered };
 enum class Writer : std::uint8_t { kHost, kHostEachTime, kCopy, kKernel };
 
-// Where one pointer is hidden.
 struct Hiding {
   CUcontext context = nullptr;
   Holder holder = Holder::kVariable;
@@ -167,7 +165,6 @@ class HiddenFeature : public Feature {
   }
 
  private:
-  // The memory is read before it is written.
   static void ProposeWrite(Proposer& proposer, int object) {
     Operation kernel{
         .kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};

@@ -1,4 +1,4 @@
-// What several features ask of buffers, and propose for large ones, which plans move.
+// Proposals of several features for large buffers, which plans move.
 #pragma once
 
 #include <optional>

@@ -1,11 +1,10 @@
-// Chains of a program's own kernels, which nobody documents: over memory that was allocated just
-// before, as most programs do it, again and again.
+// Chains of a program's own undocumented kernels, mostly over memory allocated just before.
 //
-// Spillway finds out by experiments what they do, drops what they make and makes it again
+// Spillway experiments with them, drops what they make and makes it again
 // (interposer/execute/state/launch_effects.h). Most overwrite one buffer whole. Some have a small
 // output beside it, a number that changes with each launch, update in place, or write a part. Some
-// count in memory, and make something else of each count: launched once too often, all that follows
-// differs. It takes iterations that a plan is made for, so seeds do not draw this feature.
+// count in memory: launched once too often, all that follows differs. It takes iterations that a
+// plan is made for, so seeds do not draw this feature.
 #include <optional>
 
 #include "tests/fuzz/differential/digest.h"
@@ -22,7 +21,6 @@ constexpr std::uint64_t kLargestSmallBytes = 16 * kKiB;
 constexpr std::uint64_t kSlowFlops = 20'000'000'000;
 constexpr std::uint32_t kParameters = 11;
 
-// An operation's form, bit by bit.
 constexpr std::uint8_t kUpdates = 1, kCounts = 2, kNumberChanges = 4;
 
 struct OwnArguments {
@@ -141,7 +139,6 @@ class OwnFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  // All of it, or a part that has been written.
   static std::optional<View> PickInput(Proposer& proposer, int buffer) {
     if (!IsLive(proposer, buffer)) return std::nullopt;
     const Buffer& from = proposer.Now().At(buffer);
@@ -162,7 +159,6 @@ class OwnFeature : public Feature {
     return is_made ? buffer : kNone;
   }
 
-  // What it has made, or kNone.
   static int ProposeLink(Proposer& proposer, int from, int beside, int stream) {
     Random& dice = proposer.Dice();
     const std::optional<View> first = PickInput(proposer, from);
@@ -178,7 +174,7 @@ class OwnFeature : public Feature {
     return SetTarget(proposer, from, link) && proposer.Add(link) ? link.out.buffer : kNone;
   }
 
-  // Mostly all of something new.
+  // Mostly something new as a whole.
   static bool SetTarget(Proposer& proposer, int from, Operation& link) {
     Random& dice = proposer.Dice();
     if (dice.Percent(12) && proposer.Now().At(from).IsWholeInitialised() &&

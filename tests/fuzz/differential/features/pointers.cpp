@@ -1,6 +1,5 @@
-// Pointers in device memory: kernels read or write memory whose address they load from a table that
-// no parameter but one leads to. `pointers` has tables that copies made; `structures` has tables
-// that kernels wrote.
+// Kernels reach memory by an address in a device table that one parameter leads to. `pointers` has
+// tables that copies made; `structures` has tables that kernels wrote.
 #include <memory>
 #include <optional>
 
@@ -50,7 +49,6 @@ simulator::KernelCost FollowCost(const simulator::LaunchShape&, void* const* arg
   return {static_cast<const FollowArguments*>(arguments[0])->flops, 0};
 }
 
-// Writes an address into a table.
 void WritePointer(const simulator::LaunchShape&, void* const* arguments) {
   const auto* const words = static_cast<const std::uint64_t*>(arguments[0]);
   *reinterpret_cast<std::uint64_t*>(words[0]) = words[1];
@@ -65,7 +63,7 @@ constexpr simulator::KernelEntry kFollow[] = {
 constexpr simulator::KernelEntry kWrite[] = {
     {kWriteKernel, WritePointer, WriteCost, 1, kWriteParameters}};
 
-// Two tables of one word each: the second may lead to the first, or have been its source.
+// One word each: the second may lead to the first, or have been its source.
 struct Tables {
   CUcontext context = nullptr;
   CUdeviceptr first = 0, second = 0;

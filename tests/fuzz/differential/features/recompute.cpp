@@ -1,9 +1,8 @@
-// Calls of a library whose outputs can be made again: Spillway drops these, and runs the calls
-// again when their bytes are wanted.
+// Library calls whose outputs Spillway drops, and makes again when their bytes are wanted.
 //
-// Outputs are made from one another and from small parameters; soon after a call something that it
-// read or made is written or freed. Some calls are not what a record can be: they blend into what
-// was there, work in place or twice, write a part of an allocation, or make other bytes each time.
+// Outputs are made from one another and from small parameters; soon after a call one of its buffers
+// is written or freed. Some calls cannot be recorded: they blend into old bytes, work in place or
+// twice, write a part of an allocation, or make other bytes each time.
 #include <array>
 #include <optional>
 #include <stdexcept>
@@ -25,7 +24,6 @@ constexpr std::uint64_t kLargestOutputBytes = 5 * kMiB;
 constexpr std::uint64_t kLargestParameterBytes = 16 * kKiB;
 constexpr std::uint64_t kSlowFlops = 60'000'000'000;  // 1 ms on an H200
 
-// An operation's form, bit by bit.
 constexpr std::uint8_t kBlends = 1, kIsTwofold = 2, kIsExtended = 4, kIsUneven = 8, kHasScale = 16,
                        kHasBias = 32;
 
@@ -112,8 +110,8 @@ class RecomputeFeature : public Feature {
   const char* Name() const override { return "recompute"; }
   unsigned PerMille() const override { return 250; }
 
-  // A few layers of a network, then others that take their memory; then one is read, or what it was
-  // made from changes, or both.
+  // A few layers of a network, then others that take their memory; then one is read, or an input
+  // changes, or both.
   void Propose(Proposer& proposer) const override {
     Random& dice = proposer.Dice();
     const int first = dice.Percent(50) ? proposer.Choose().PickBuffer(IsLarge)
@@ -165,7 +163,6 @@ class RecomputeFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  // All of it, or a part that has been written.
   static std::optional<View> PickInput(Proposer& proposer, int buffer, std::uint64_t limit_bytes) {
     const Buffer& from = proposer.Now().At(buffer);
     const bool is_whole =
@@ -205,7 +202,7 @@ class RecomputeFeature : public Feature {
     return proposer.Add(call);
   }
 
-  // Large buffers are used, so that what the calls have read must leave.
+  // What the calls have read must leave.
   static void ProposeOthers(Proposer& proposer) {
     for (std::uint64_t i = proposer.Dice().Between(2, 6); i > 0; --i) {
       const int buffer = proposer.Choose().PickBuffer(IsLarge);
@@ -218,7 +215,6 @@ class RecomputeFeature : public Feature {
     }
   }
 
-  // Up to four of one size.
   static void AddParameters(Proposer& proposer, Operation& call) {
     std::uint64_t bytes = kLargestParameterBytes;
     std::array<std::optional<View>, 4> picked;
@@ -251,7 +247,6 @@ class RecomputeFeature : public Feature {
     proposer.Add({.kind = Kind::kKernel, .stream = choose.PickStream(), .out = *out, .in = {*in}});
   }
 
-  // What a call has read or made is written or freed.
   static void ProposeChange(Proposer& proposer, int buffer) {
     Random& dice = proposer.Dice();
     Chooser& choose = proposer.Choose();

@@ -14,8 +14,7 @@ constexpr std::size_t kLongestBody = 4;
 
 enum class Part { kKernel, kCopy, kSet, kFromHost, kToHost };
 
-// What the parts of one graph share. The buffers of the device are of one size: copies and sets are
-// of the whole.
+// The device's buffers are of one size: copies and sets are of the whole.
 struct Shared {
   std::vector<int> buffers;
   int host = kNone;
@@ -65,7 +64,6 @@ Shared PickShared(Proposer& proposer) {
   return shared;
 }
 
-// Mostly words spread over all of it.
 View PickView(Proposer& proposer, int buffer) {
   View view = Whole(proposer, buffer);
   if (proposer.Dice().Percent(70)) {

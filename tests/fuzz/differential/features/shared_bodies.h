@@ -1,5 +1,5 @@
-// Bodies of graphs whose nodes share their memory: what one copies, sets or brings from the host
-// another one's kernel reads or writes, and several use the whole of it.
+// Bodies of graphs whose nodes share memory: one's kernel uses what another copies, sets or brings
+// from the host, and several use the whole of it.
 //
 // Used by features/graphs.cpp on the generator's thread. Plain values, the caller's.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace spillway::fuzz {
 
-// Two bodies of the same shape over the same buffers, in other roles. Empty where there is no
-// memory for them.
+// Two bodies of the same shape over the same buffers, in other roles; empty without memory for
+// them.
 struct SharedBodies {
   std::vector<Operation> first, second;
 };

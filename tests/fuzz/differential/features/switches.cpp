@@ -1,10 +1,10 @@
-// Graphs of which nodes are switched off and on, changed one by one and updated together, in any
-// order between launches.
+// Graphs whose nodes are switched off and on, changed one by one and updated together between
+// launches.
 //
-// A body has one to three kernels, copies and sets over whole buffers, mostly one alone: what a
-// lone copy or set overwrites need not come back for a launch, if it runs. As in `graphs` there are
-// two bodies of the same shape; each node has the part of one of them, whatever the others have.
-// The executable's nodes are named by the first graph, which stays.
+// A body has one to three kernels, copies and sets over whole buffers, mostly one: what a lone copy
+// or set overwrites need not come back for a launch, if it runs. As in `graphs` there are two
+// bodies of the same shape, but each node has the part of either. The first graph names the
+// executable's nodes, and stays.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -51,7 +51,6 @@ std::vector<CUgraphNode> NodesOf(CUgraph graph) {
   return nodes;
 }
 
-// `node` of what was instantiated gets what `from` of another graph has.
 void GiveParameters(Kind kind, CUgraphExec executable, CUgraphNode node, CUgraphNode from,
                     CUcontext context) {
   if (kind == Kind::kKernel) {

@@ -1,5 +1,5 @@
-// Tensor maps: kernels read tiles of memory that only an opaque value names: a parameter, or a
-// group in device memory.
+// Kernels read tiles of memory that only an opaque map names: a parameter, or a group in device
+// memory.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -58,7 +58,7 @@ constexpr simulator::KernelParameter kParameters[] = {{0, sizeof(CUtensorMap)},
                                                       {sizeof(CUtensorMap), sizeof(TileArguments)}};
 constexpr simulator::KernelEntry kEntries[] = {{kKernel, Fold, Cost, 2, kParameters}};
 
-// A map of whole rows within a view, and a group in device memory that ends with it.
+// A map of whole rows within a view, at the end of a group.
 struct Map {
   CUcontext context = nullptr;
   CUtensorMap bytes;

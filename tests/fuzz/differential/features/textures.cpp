@@ -1,8 +1,6 @@
-// Texture objects over linear memory: kernels read through a handle, given as a parameter or lying
-// in device memory, from memory that no parameter names.
+// Kernels read linear memory through a texture's handle, given as a parameter or in device memory.
 //
-// The memory is the feature's own, and little of it lives at a time: while a texture object lives,
-// it stays on the device.
+// The memory is the feature's own and small: while a texture object lives, it stays on the device.
 #include <array>
 #include <memory>
 #include <optional>
@@ -55,7 +53,6 @@ simulator::KernelCost Cost(const simulator::LaunchShape&, void* const* arguments
 constexpr simulator::KernelParameter kParameters[] = {{0, sizeof(FoldArguments)}};
 constexpr simulator::KernelEntry kEntries[] = {{kKernel, Fold, Cost, 1, kParameters}};
 
-// A texture object, and where its handle lies in device memory.
 struct Texture {
   CUcontext context = nullptr;
   CUtexObject handle = 0;

@@ -1,8 +1,8 @@
-// Calls of a library that work in memory which the program lends them: its bytes mean nothing
-// between the calls, so Spillway gives it up without a copy.
+// Library calls work in memory whose bytes mean nothing between the calls, so Spillway drops it
+// uncopied.
 //
-// A workspace serves several calls, whole or in part, while large buffers take its memory between
-// them. Now and then the program uses it for something else, before or after a call.
+// A workspace serves several calls, whole or in part, while large buffers take its memory in
+// between. At times the program uses it for something else.
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -90,8 +90,8 @@ class WorkspacesFeature : public Feature {
     const auto described = [](LibraryTensor& tensor) {
       return reinterpret_cast<cudnnTensorDescriptor_t>(&tensor);
     };
-    // Some say that they need more than there is. As they are the only ones of their kind, they are
-    // offered all the same.
+    // Some say that they need more than there is. As the only ones of their kind, they are offered
+    // anyway.
     work.workspace_bytes = operation.salt % 2 ? workspace.bytes : kHugeWorkspaceBytes;
     const float one = 1, zero = 0;
     const auto handle = reinterpret_cast<cudnnHandle_t>(&work);
@@ -105,7 +105,7 @@ class WorkspacesFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  // As programs choose: the first one that is offered.
+  // Like programs, takes the first one that is offered.
   static cudnnConvolutionFwdAlgo_t Algorithm(cudnnHandle_t handle, cudnnTensorDescriptor_t x_is,
                                              cudnnTensorDescriptor_t y_is) {
     cudnnConvolutionFwdAlgoPerf_t results[kConvolutionAlgorithms];
@@ -125,7 +125,6 @@ class WorkspacesFeature : public Feature {
     return proposer.NewMemory(dice.Between(kMiB / 4, kLargestBytes / 4) * 4);
   }
 
-  // Most calls have all of the memory for their workspace.
   static bool ProposeCall(Proposer& proposer, int workspace, int output) {
     Random& dice = proposer.Dice();
     const int source = proposer.Choose().PickBuffer(IsOnDevice);

@@ -33,7 +33,6 @@ class FakeShares : public Shares {
   void LeaveLink(DeviceId, uint32_t slot) override { weights.erase(slot); }
   void MendLinks(int64_t) override { ++mended; }
 
-  // The pool.
   std::vector<Lease> leases, claimed;
   std::map<pid_t, int64_t> held_bytes;
   bool has_made = false;
@@ -41,7 +40,6 @@ class FakeShares : public Shares {
   std::vector<protocol::SlabName> returned;
   std::vector<pid_t> stopped, gone;
   int64_t outside_bytes = -1;
-  // The links.
   bool has_places = true;
   std::map<uint32_t, uint32_t> weights;  // by slot
   uint32_t last_slot = 0;

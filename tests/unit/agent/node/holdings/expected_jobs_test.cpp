@@ -71,7 +71,7 @@ TEST_F(ExpectedJobsTest, AStepsProcessesStayTogetherWithinItsBound) {
   EXPECT_GT(GrantedTo(other), 49 * kGigabyte / 10) << "the rest of the job's";
 }
 
-// Regression: the floor of its job was above a step's bound, so the step got no grant at all.
+// Regression: the job's floor was above a step's bound, so the step got no grant.
 TEST_F(ExpectedJobsTest, AStepBelowTheJobsFloorGetsItsBound) {
   facts_.config.defaults.floor_bytes = 9 * kGigabyte;
   ASSERT_TRUE(expected_.Expect({.job = "slurm-5", .limit_bytes = 8 * kGigabyte}).ok());

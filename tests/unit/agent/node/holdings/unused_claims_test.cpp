@@ -67,8 +67,8 @@ TEST_F(UnusedClaimsTest, ComesBackWhenTheProcessWakesOrWantsMore) {
   EXPECT_TRUE(registration_.has_claim) << "it wants more";
 }
 
-// Grants of one Settle end at the same time. The end of the first claim used to drop the other's
-// end, so a process that held nothing blocked the memory of its other devices forever.
+// Regression: the end of the first claim dropped the other's end, so a process that held nothing
+// blocked its other devices forever.
 TEST_F(UnusedClaimsTest, EndsOnEveryDeviceOfAProcess) {
   Registration& other = Register(session_, 4, DeviceId{1});
   claims_.AwaitUse(session_, 3, registration_, kSecond);
