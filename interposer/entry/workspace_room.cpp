@@ -8,6 +8,16 @@
 #include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
+namespace {
+
+// As workspaces are counted (DeviceBytesOf): one of the limit's size fits.
+std::size_t WholeChunks(std::size_t limit_bytes) {
+  return limit_bytes > SIZE_MAX - interposer::kGranuleBytes
+             ? SIZE_MAX
+             : interposer::RoundUp(limit_bytes, interposer::kGranuleBytes);
+}
+
+}  // namespace
 
 // Before the first allocation only the launcher's budget is known.
 std::optional<dnn::WorkspaceBounds> BoundsOfWorkspaces() {
@@ -15,10 +25,11 @@ std::optional<dnn::WorkspaceBounds> BoundsOfWorkspaces() {
   const bool is_limited =
       config.budget_bytes || config.workspace_limit_bytes || !config.agent.empty();
   if (!is_limited || config.workspace == interposer::WorkspaceChoice::kAsBare) return std::nullopt;
-  const std::size_t own_most_bytes = config.workspace_limit_bytes.value_or(SIZE_MAX);
+  const std::size_t own_most_bytes = WholeChunks(config.workspace_limit_bytes.value_or(SIZE_MAX));
   if (interposer::JobMemory* const job = interposer::JobHere())
-    return dnn::WorkspaceBounds{static_cast<std::size_t>(job->recording().PlannableBytes()),
-                                std::min(own_most_bytes, job->grants().workspace_limit_bytes())};
+    return dnn::WorkspaceBounds{
+        static_cast<std::size_t>(job->recording().PlannableBytes()),
+        std::min(own_most_bytes, WholeChunks(job->grants().workspace_limit_bytes()))};
   return dnn::WorkspaceBounds{config.budget_bytes.value_or(SIZE_MAX), own_most_bytes};
 }
 

@@ -46,7 +46,7 @@ class MetricsTest(agent_test.AgentFixture):
 
     def setUp(self):
         super().setUp()
-        self.configure("[[user]]\njobs = 8\nhost_limit = \"50%\"\n")
+        self.configure("[[user]]\njobs = 8\nhost_limit = \"50%\"\n[defaults]\nworkspace_limit = \"1GiB\"\n")
         has_nvml = (agent_test.BUILD / "simulator/libnvidia-ml.so.1").exists()
         if has_nvml:
             path = self.folder / "spillway.toml"

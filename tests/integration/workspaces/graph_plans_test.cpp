@@ -76,7 +76,7 @@ TEST_F(GraphPlansTest, PlansThatCannotFitAreRefused) {
 }
 
 TEST_F(GraphPlansTest, PlansBeyondAGrantOfWorkspaceAreRefused) {
-  constexpr std::int64_t kGrant = 1 << 20;
+  constexpr std::int64_t kGrant = 64 * kMiB;
   Begin(std::to_string(kGrant).c_str());
   const Found found = Plans();
   EXPECT_GT(found.refused, 0);

@@ -271,8 +271,8 @@ TEST_F(EffectLearningTest, TheTimeOfFingerprintsIsMeasured) {
   const Counters counters = Count();
   const double bytes_per_ns = static_cast<double>(counters.fingerprinted_bytes) /
                               static_cast<double>(counters.fingerprint_ns);
-  EXPECT_GT(bytes_per_ns, 100) << "an A100 reads 1555 bytes a nanosecond, and a launch takes 3000";
-  EXPECT_LT(bytes_per_ns, 1600);
+  EXPECT_GT(bytes_per_ns, 500) << "an A100 reads 1555 bytes a nanosecond";
+  EXPECT_LT(bytes_per_ns, 4000) << "events tell half microseconds";
 }
 
 struct Refutation {
