@@ -4,11 +4,10 @@
 // Everything the program made is given back before it returns.
 //
 // Invariants
-//  1. The digest covers what the host read while running, results of calls whose answer is fixed,
-//  and the final
-//     contents of all living buffers as far as they were written.
-//  2. It does not depend on how long kernels last (`timing_salt`), on addresses, or on how threads
-//  interleave.
+//  1. The digest covers what the host read while running, results of calls whose answer is
+//     fixed, and the final contents of all living buffers as far as they were written.
+//  2. It does not depend on how long kernels last (`timing_salt`), on addresses, or on how
+//     threads interleave.
 #pragma once
 
 #include <cstdint>

@@ -6,13 +6,12 @@
 //
 // Invariants
 //  1. What Propose adds follows from the proposer's dice and world alone.
-//  2. What Run makes the device or the host compute follows from the operation alone: no address,
-//  no size that a
-//     driver chose and no timing gets into memory that programs read, or into the digest.
+//  2. What Run makes the device or the host compute follows from the operation alone: no
+//     address, no size that a driver chose and no timing gets into memory that programs read, or
+//     into the digest.
 //  3. An operation says all it accesses: `in`, `out`, `more_out`, and what the object it uses
-//  `names`. The orderer
-//     adds the waits; Run adds none of its own, but for work that it must see complete before it
-//     returns.
+//     `names`. The orderer adds the waits; Run adds none of its own, but for work that it must
+//     see complete before it returns.
 // See tests/fuzz/README.md for how to add one.
 #pragma once
 

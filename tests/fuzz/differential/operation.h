@@ -4,12 +4,12 @@
 // operation means the same whichever others are left out.
 //
 // Invariants
-//  1. `origin` is the operation's position in the generated list, kept by everything derived from
-//  it (a wait that the
-//     orderer inserts carries the origin of the operation that needs it).
+//  1. `origin` is the operation's position in the generated list, kept by everything derived
+//     from it (a wait that the orderer inserts carries the origin of the operation that needs
+//     it).
 //  2. All that is random about an operation's details follows from its own `salt`.
-//  3. `thread` is a thread as the program sees it: a host thread with one of its contexts current
-//  (shape.h).
+//  3. `thread` is a thread as the program sees it: a host thread with one of its contexts
+//     current (shape.h).
 #pragma once
 
 #include <cstdint>

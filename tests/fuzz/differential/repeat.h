@@ -4,11 +4,11 @@
 // Called once per program, on one thread; pure.
 //
 // Invariants
-//  1. An iteration frees what it allocated; buffers have another number in each, streams and pools
-//  are those of the beginning.
+//  1. An iteration frees what it allocated; buffers have another number in each, streams and
+//     pools are those of the beginning.
 //  2. From the second iteration of a pattern on, all of them are the same but for those numbers.
 //  3. What the beginning holds and an iteration allocates stay within limits.h together: an
-//  allocation beyond is left out, and its uses.
+//     allocation beyond is left out, and its uses.
 #pragma once
 
 #include <vector>

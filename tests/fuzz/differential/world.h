@@ -5,10 +5,10 @@
 //
 // Invariants
 //  1. An allowed operation names only living things of its own thread and reads only initialised
-//  segments.
+//     segments.
 //  2. A use of a feature's object is allowed while all buffers that the object names live.
 //  3. A segment becomes initialised when one dense write covers it whole, and stays so until an
-//  operation uses it as scratch memory.
+//     operation uses it as scratch memory.
 // It never orders anything: that is the orderer's.
 #pragma once
 
