@@ -40,7 +40,9 @@ AgentClient::AgentClient(const std::string& socket, std::vector<pollfd> interrup
   protocol::Hello hello;
   hello.role = protocol::Role::kOperator;
   hello.software = "spillway";
-  Exchange(hello);
+  const protocol::Received received = Exchange(hello);
+  if (const auto* welcome = std::get_if<protocol::Welcome>(&received.message))
+    channel_.SetVersion(welcome->version);
 }
 
 void AgentClient::AwaitAnswer() const {

@@ -24,6 +24,7 @@ class AgentClient {
 
   std::string Ask(const protocol::Ask& ask);
   protocol::Done Request(const protocol::Message& request);
+  uint16_t version() const { return channel_.version(); }  // of the session
 
  private:
   protocol::Received Exchange(const protocol::Message& message);

@@ -231,6 +231,10 @@ int Budget(const std::vector<std::string>& arguments) {
   if (options.limit_share || options.guaranteed_share || options.host_share)
     ResolveShares(StatusAsJson(options.socket), options);
   if (options.help) return std::fputs(HelpText("budget").c_str(), stdout), 0;
+  constexpr uint16_t kWorkspaceVersion = 8;
+  if (options.workspace_bytes && AgentClient(options.socket).version() < kWorkspaceVersion)
+    throw Failure(kExitRefusedByAgent, "refused", "the agent is too old to bound workspaces",
+                  "restart it in its new version; see: spillwayd --version");
   protocol::Done done;
   if (ChangesTerms(options)) done = AgentClient(options.socket).Request(options.wanted);
   if (options.workspace_bytes)

@@ -3,7 +3,9 @@
 //
 // Invariants
 //  1. Take never blocks. A blocked close delays no other until kMostThreads are blocked.
-//  2. A blocked close does not outlive the agent.
+//  2. A blocked close of a socket does not outlive the agent. (That of a file system of the
+//  client's
+//     own may.)
 #pragma once
 
 #include <memory>

@@ -153,7 +153,7 @@ void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
   experiment->issued_by_others = IssuedByOthers(set->stream);
   const bool has_all = AddPieces(*memory, experiment.get());
   experiment->repeats = effect->stage == LaunchEffects::Stage::kObserved;
-  if (experiment->repeats && !(has_all && MayRepeat(*effect, *experiment, *set))) return;
+  if (experiment->repeats && !(has_all && MayRepeat(effect, *experiment, *set))) return;
   const bool is_begun = TakePrints(experiment.get(), Experiment::kBefore, set->stream);
   effect->is_under_way = true;
   experiment->is_under_way = is_begun;
@@ -227,21 +227,21 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
   return true;
 }
 
-bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
-                               const TouchSet& set) {
+bool EffectLearning::MayRepeat(Effect* effect, const Experiment& experiment, const TouchSet& set) {
   if (!stored_.KnowsAllVariables() || !RecomputeRecording::MayCheck()) return false;
-  if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
+  if (state_.pointer_safety.MustWait() || effect->roles.size() != experiment.named) return false;
   const int pins = set.at_once ? 0 : 1;
   if (calls::OthersInProgress() || state_.calls.locked != pins) return false;
   for (size_t i = 0; i < experiment.named; ++i) {
     const Piece& piece = experiment.pieces[i];
-    if (effect.roles[i].role == Role::kOverwrites && !piece.is_fresh) return false;
+    if (effect->roles[i].role == Role::kOverwrites && !piece.is_fresh) return false;
     if (!IsUsedByName(*piece.memory, pins)) return false;
   }
   const auto launch = RecordedLaunch::Of(*set.launch);
   if (!launch || LeadsElsewhere(*launch, state_.ledger)) return false;
   const bool is_plain = Libraries::Instance().IsPlain(set.launch->function);
-  if (!is_plain) NoteUnrepeated(set.launch->function, UnrepeatedBecause::kHasStateElsewhere);
+  if (!is_plain && !std::exchange(effect->is_noted, true))
+    NoteUnrepeated(set.launch->function, UnrepeatedBecause::kHasStateElsewhere);
   return is_plain;
 }
 

@@ -75,7 +75,7 @@ class EffectLearning {
   static void AddClaims(const NamedMemory& memory, const LearnedRoles& roles, Claims* claims);
   bool IsQuiet(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool AddPieces(const NamedMemory& memory, Experiment* experiment) SPILLWAY_REQUIRES(kStateLock);
-  bool MayRepeat(const Effect& effect, const Experiment& experiment, const TouchSet& set)
+  bool MayRepeat(Effect* effect, const Experiment& experiment, const TouchSet& set)
       SPILLWAY_REQUIRES(kStateLock);
   bool TakePrints(Experiment* experiment, Experiment::Moment moment, const StreamState* stream)
       SPILLWAY_REQUIRES(kStateLock);

@@ -239,9 +239,8 @@ bool LeaseClient::FindsUnknownDevice() {
 
 bool LeaseClient::MayRegister(const Device& device) const {
   if (device.registered || device.unknown_to == agent_instance_) return false;
-  return !registers_singly_ || device.has_grant ||
-         std::none_of(devices_.begin(), devices_.end(),
-                      [](const Device& one) { return IsUnanswered(one); });
+  return !registers_singly_ || std::none_of(devices_.begin(), devices_.end(),
+                                            [](const Device& one) { return IsUnanswered(one); });
 }
 
 void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {

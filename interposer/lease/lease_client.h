@@ -187,7 +187,7 @@ class LeaseClient {
   void ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns);
   Device* Find(uint32_t number);
   static bool IsUnanswered(const Device& device) {
-    return device.registered && !device.is_answered && !device.has_grant;
+    return device.registered && !device.is_answered;
   }
 
   const Settings settings_;

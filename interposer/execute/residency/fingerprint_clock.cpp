@@ -9,7 +9,7 @@ using driver::Driver;
 
 bool FingerprintClock::MakeEvents() {
   if (end_) return true;
-  return Driver().cuEventCreate(&begin_, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+  return (begin_ || Driver().cuEventCreate(&begin_, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
          Driver().cuEventCreate(&end_, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
 }
 

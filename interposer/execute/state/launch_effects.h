@@ -58,6 +58,7 @@ class LaunchEffects {
     Stage stage = Stage::kUnseen;
     bool is_final = false;  // no further experiment
     bool is_under_way = false;
+    bool is_noted = false;  // as not to be repeated (unrepeated_kernels.h)
     unsigned tries = 0;
     LearnedRoles roles;
   };

@@ -99,6 +99,25 @@ TEST_F(LeaseClientDevicesTest, AnotherAgentIsAskedAgain) {
   EXPECT_EQ(subject.granted, (std::set<uint32_t>{0, 1}));
 }
 
+// The agent was restarted, and a device is gone.
+TEST_F(LeaseClientDevicesTest, GrantedDeviceThatBecameUnknownCostsTheOthersASecondAtMost) {
+  Agent agent(&subject, {0, 1}), later(&subject, {0, 2});
+  for (const uint32_t device : {0u, 1u}) client.Use(device, {uint8_t(device)}, 1000);
+  StepFor(agent, kSecond);
+  ASSERT_EQ(subject.granted, (std::set<uint32_t>{0, 1}));
+
+  subject.granted.clear();
+  later.instance = 8;
+  client.Use(2, {2}, 1000);
+  subject.agent.reset();
+  StepFor(later, kSecond);
+  EXPECT_EQ(subject.granted, (std::set<uint32_t>{0, 2}));
+  const int sessions = later.sessions;
+
+  StepFor(later, 100 * kSecond);
+  EXPECT_EQ(later.sessions, sessions) << "the session lasts";
+}
+
 TEST_F(LeaseClientDevicesTest, AgentThatKnowsNoDeviceIsAskedSeldom) {
   Agent agent(&subject, {});
   for (const uint32_t device : {0u, 1u}) client.Use(device, {uint8_t(device)}, 1000);
