@@ -232,15 +232,15 @@ int Budget(const std::vector<std::string>& arguments) {
     ResolveShares(StatusAsJson(options.socket), options);
   if (options.help) return std::fputs(HelpText("budget").c_str(), stdout), 0;
   constexpr uint16_t kWorkspaceVersion = 8;
-  if (options.workspace_bytes && AgentClient(options.socket).version() < kWorkspaceVersion)
+  AgentClient agent(options.socket);
+  if (options.workspace_bytes && agent.version() < kWorkspaceVersion)
     throw Failure(kExitRefusedByAgent, "refused", "the agent is too old to bound workspaces",
                   "restart it in its new version; see: spillwayd --version");
   protocol::Done done;
-  if (ChangesTerms(options)) done = AgentClient(options.socket).Request(options.wanted);
+  if (ChangesTerms(options)) done = agent.Request(options.wanted);
   if (options.workspace_bytes)
-    done = AgentClient(options.socket)
-               .Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
-                                               *options.workspace_bytes});
+    done = agent.Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
+                                                *options.workspace_bytes});
   PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed",
             options.json);
   return 0;

@@ -110,8 +110,7 @@ void AddWorkspaceLimits(const NodeReport& report, Families& out) {
   out.BeginGauge("spillway_job_workspace_limit_bytes",
                  "The most device memory that one convolution workspace of the job may take.");
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
-    const int64_t limit_bytes = tenancy.view.terms.workspace_limit;
-    if (limit_bytes < protocol::kMostBytes) out.Add(labels, limit_bytes);
+    if (const auto limit_bytes = tenancy.WorkspaceLimitBytes()) out.Add(labels, *limit_bytes);
   });
 }
 

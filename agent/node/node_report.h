@@ -45,6 +45,12 @@ struct TenancyReport {
   // view.wanted_bytes is more while that may still grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
+
+  // Of one workspace; nothing: any size.
+  std::optional<int64_t> WorkspaceLimitBytes() const {
+    const int64_t bytes = view.terms.workspace_limit;
+    return bytes < protocol::kMostBytes ? std::optional(bytes) : std::nullopt;
+  }
 };
 
 struct ProcessCount {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "agent/arbiter/amounts.h"
 
@@ -42,14 +41,8 @@ ordered_json JsonOf(const protocol::Account& parts) {
           {"over_budget_allocations", parts.over_budget_allocations}};
 }
 
-// Of one workspace; nothing: any size.
-std::optional<int64_t> WorkspaceLimitOf(const TenancyView& view) {
-  const int64_t limit_bytes = view.terms.workspace_limit;
-  return limit_bytes < protocol::kMostBytes ? std::optional(limit_bytes) : std::nullopt;
-}
-
 ordered_json WorkspacesOf(const TenancyReport& tenancy) {
-  const std::optional<int64_t> limit_bytes = WorkspaceLimitOf(tenancy.view);
+  const std::optional<int64_t> limit_bytes = tenancy.WorkspaceLimitBytes();
   return {{"limit_bytes", limit_bytes ? ordered_json(*limit_bytes) : ordered_json(nullptr)},
           {"idle_bytes", tenancy.idle_workspace_bytes},
           {"dropped_bytes", tenancy.dropped_workspace_bytes},
@@ -319,7 +312,7 @@ void AddJob(const JobReport& job, Table& table) {
     table.Add("  host        {} of {} pinned, {} ordinary", InBytes(tenancy.host_bytes),
               InBytes(view.host_granted_bytes), InBytes(tenancy.parts.ordinary_bytes));
     table.Add("  link        {:.1f} %", view.link_permille / 10.0);
-    if (const std::optional<int64_t> limit_bytes = WorkspaceLimitOf(view);
+    if (const std::optional<int64_t> limit_bytes = tenancy.WorkspaceLimitBytes();
         limit_bytes || tenancy.idle_workspace_bytes > 0 || tenancy.other_algorithms > 0)
       table.Add("  workspaces  each at most {}, {} idle, operations by another algorithm: {}",
                 limit_bytes ? InBytes(*limit_bytes) : "any size",
