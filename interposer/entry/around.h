@@ -4,6 +4,8 @@
 // another hook, Around only makes the driver's call.
 #pragma once
 
+#include <algorithm>
+
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/end_records.h"
 #include "interposer/entry/reentry_guard.h"
@@ -55,6 +57,11 @@ class Collector {
     (*this)(from);
     MixIntoShape(bytes);
     reads_.push_back({from, bytes});
+  }
+  // Not only to what a job manages: to variables of modules, say.
+  bool WritesElsewhere() const {
+    return std::any_of(transfers_.begin(), transfers_.end(),
+                       [this](const Transfer& transfer) { return !managed_.Contain(transfer.to); });
   }
   void MarkGraph() { is_graph_ = true; }
   // Beside copies and sets the call runs kernels, or has unreadable parts.
@@ -205,8 +212,10 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
     if (ended != CUDA_SUCCESS) return ended;
   }
   interposer::Claims own_claims;
-  interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect,
-                              collector.Facts(&own_claims));
+  interposer::CallFacts facts = collector.Facts(&own_claims);
+  facts.writes_variables =
+      collector.WritesElsewhere() && job->stored_addresses().WritesVariables(collector.transfers());
+  interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect, facts);
   if (scope.answer() != CUDA_SUCCESS) return scope.answer();
   if (library_call) NoteInCall(collector.addresses(), scope.reaches());
   const CUresult result = AroundJobs(place, stream, effect, collect, call);

@@ -12,11 +12,12 @@ namespace spillway::entry {
 namespace {
 
 using driver::Driver;
+using interposer::DependsOn;
 using interposer::ImageVariables;
 using interposer::Libraries;
 namespace ordering_rules = interposer::ordering_rules;
 
-void Know(CUmodule module, ImageVariables variables) {
+void Know(CUmodule module, const ImageVariables& variables) {
   for (const std::string& name : variables.names) {
     CUdeviceptr base = 0;
     size_t bytes = 0;
@@ -38,7 +39,9 @@ CUresult AroundLoad(const Handle* handle, Read read, Call call) {
   ImageVariables variables = read();
   Libraries::Instance().Remove(*handle);  // of a module that ended with its context
   if (!variables.is_readable) Libraries::Instance().NoteUnreadable();
-  if (variables.is_plain()) Libraries::Instance().NotePlain(*handle);
+  if (variables.is_plain())
+    Libraries::Instance().Note(*handle, variables.has_constants ? DependsOn::kConstants
+                                                                : DependsOn::kNothingElse);
   Know(*handle, std::move(variables));
   return result;
 }

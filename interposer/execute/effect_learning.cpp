@@ -84,6 +84,7 @@ void EffectLearning::Expect(const Addresses& addresses, StreamName stream, Touch
   LearnedLaunch& learned = set->learned.emplace();
   learned.is_proved = effect->stage == LaunchEffects::Stage::kProved;
   learned.is_of_others = effect != state_.effects.Find(kind);
+  learned.reads_constants = effect->reads_constants;
   learned.call.claims = &learned.claims;
   learned.call.works = 1;
   AddClaims(*memory, effect->roles, &learned.claims);
@@ -239,10 +240,11 @@ bool EffectLearning::MayRepeat(Effect* effect, const Experiment& experiment, con
   }
   const auto launch = RecordedLaunch::Of(*set.launch);
   if (!launch || LeadsElsewhere(*launch, state_.ledger)) return false;
-  const bool is_plain = Libraries::Instance().IsPlain(set.launch->function);
-  if (!is_plain && !std::exchange(effect->is_noted, true))
+  const DependsOn what = Libraries::Instance().WhatMatters(set.launch->function);
+  effect->reads_constants = what == DependsOn::kConstants;
+  if (what == DependsOn::kAnything && !std::exchange(effect->is_noted, true))
     NoteUnrepeated(set.launch->function, UnrepeatedBecause::kHasStateElsewhere);
-  return is_plain;
+  return what != DependsOn::kAnything;
 }
 
 bool EffectLearning::TakePrints(Experiment* experiment, Moment moment, const StreamState* stream) {

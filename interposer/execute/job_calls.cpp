@@ -84,7 +84,7 @@ CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Ef
     set->awaits_scan = set->is_new && post_scan_.BeginNew();
     set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
     if (set->reads_host) stored_.ReadHost(set);
-    if (!launch_path_.BeginAtOnce(*addresses, stream, effect, set)) {
+    if (set->writes_variables || !launch_path_.BeginAtOnce(*addresses, stream, effect, set)) {
       if (effect == Effect::kLaunches) learning_.Expect(*addresses, stream, set);
       if (effect == Effect::kLaunches) AddBeside(addresses);
       const CUresult begun = locked_calls_.BeginLocked(*addresses, stream, effect, set);

@@ -25,8 +25,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
         !replays_.FirstToRecompute(addresses, effect, *set).range) {
       workspaces_.Expect(*set, 0);
-      call_memory_.Enter(set);
-      presumed_.Enter(addresses, set);
+      Enter(addresses, set);
       return CUDA_SUCCESS;
     }
   }
@@ -74,6 +73,12 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
   return state_.OutOfMemory();
 }
 
+void LockedCalls::Enter(const Addresses& addresses, TouchSet* set) {
+  call_memory_.Enter(set);
+  presumed_.Enter(addresses, set);
+  if (set->writes_variables) replays_.OrderBehindReplays(set->stream);
+}
+
 // Meanwhile another thread's plan may drop a range that this call must recompute first.
 LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect effect,
                                            TouchSet* set) {
@@ -89,8 +94,7 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   const bool enters = resident && !must_make;
   if (enters) {
     workspaces_.Expect(*set, 1);
-    call_memory_.Enter(set);
-    presumed_.Enter(addresses, set);
+    Enter(addresses, set);
   }
   for (Range* range : set->ranges) {
     if (!enters) state_.residency.Fill(range);

@@ -51,6 +51,8 @@ class LockedCalls {
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // All that the call names is there.
+  void Enter(const Addresses& addresses, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   void AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void RecomputeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect,

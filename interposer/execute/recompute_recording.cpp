@@ -66,6 +66,7 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
   record->is_kept = is_kept;
   record->is_checked = set->learned.has_value();
   record->is_filled = set->learned && set->learned->is_of_others;
+  record->reads_constants = set->learned && set->learned->reads_constants;
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
   if (!MayBegin(*record, *set)) return;

@@ -59,6 +59,7 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
                                       const TouchSet& set) {
   if (state_.recompute_records.empty()) return {};
   ToRecompute first;
+  if (set.writes_variables) first.range = EndUndropped(Which::kReadingConstants);
   const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(kStateLock) {
     if (const ToRecompute to_recompute = frees_.EndRecordsOf(memory); to_recompute.range)
       first = to_recompute;
@@ -124,15 +125,7 @@ bool Replays::EndRecordsWhileMaking() {
   for (Range* dropped = nullptr;; dropped = nullptr) {
     {
       const StateLock lock(state_.locks);
-      for (const std::uint64_t id : state_.recompute_records.All()) {
-        const RecomputeRecord* const record = state_.recompute_records.Find(id);
-        if (!record) continue;
-        if (!IsDropped(record->output)) {
-          frees_.Forget(record);
-        } else {
-          dropped = record->output;
-        }
-      }
+      dropped = EndUndropped(Which::kAll);
     }
     if (!dropped) break;
     if (RecomputeRange(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
@@ -143,14 +136,38 @@ bool Replays::EndRecordsWhileMaking() {
   return AwaitReplays();
 }
 
+Range* Replays::EndUndropped(Which which) {
+  Range* dropped = nullptr;
+  for (const std::uint64_t id : state_.recompute_records.All()) {
+    const RecomputeRecord* const record = state_.recompute_records.Find(id);
+    if (!record || (which == Which::kReadingConstants && !record->reads_constants)) continue;
+    if (!IsDropped(record->output)) {
+      frees_.Forget(record);
+    } else {
+      dropped = record->output;
+    }
+  }
+  return dropped;
+}
+
 // On our own stream, and on the program's.
+UseList Replays::ReplaysUnderWay() const {
+  UseList uses = checks_.UnderWay();
+  if (state_.replay_stream)
+    uses.Add({state_.replay_stream, Timeline::IssuedOn(state_.replay_stream)});
+  return uses;
+}
+
+void Replays::OrderBehindReplays(StreamState* stream) {
+  const UseList uses = ReplaysUnderWay();
+  for (const Use use : uses.items()) state_.timeline.OrderAfter(stream, use);
+}
+
 bool Replays::AwaitReplays() {
   UseList awaited;
   {
     const StateLock lock(state_.locks);
-    awaited = checks_.UnderWay();
-    if (state_.replay_stream)
-      awaited.Add({state_.replay_stream, Timeline::IssuedOn(state_.replay_stream)});
+    awaited = ReplaysUnderWay();
   }
   return std::all_of(awaited.items().begin(), awaited.items().end(),
                      [this](Use use) { return waits_.AwaitQuietly(use); });

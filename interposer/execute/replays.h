@@ -59,7 +59,10 @@ class Replays {
   // Recomputes all that is dropped and ends all records: memory may be used, or kernels be
   // unloaded, unseen. False when something could not be recomputed.
   bool EndRecords() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // The same with the making lock held; the second only where kernels may use memory unseen.
+  // Orders the stream behind all replays: it is about to write what they read unnamed.
+  void OrderBehindReplays(StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  // The same as EndRecords, with the making lock held; the second only where kernels may use memory
+  // unseen.
   bool EndRecordsWhileMaking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void EndRecordsIfUnproven() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
@@ -74,6 +77,11 @@ class Replays {
 
  private:
   using Inputs = base::InlineVector<Range*, 8>;
+  // Ends the records, or only those that may read constants, but for those of dropped ranges. One
+  // such range is returned.
+  enum class Which : bool { kAll, kReadingConstants };
+  Range* EndUndropped(Which which) SPILLWAY_REQUIRES(kStateLock);
+  UseList ReplaysUnderWay() const SPILLWAY_REQUIRES(kStateLock);
   bool AwaitReplays() SPILLWAY_EXCLUDES(kStateLock);
   void OrderBehindReaders(Tracked* input, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
   bool RestoreFromInsurance(Range* range) SPILLWAY_EXCLUDES(kStateLock);

@@ -56,6 +56,13 @@ void StoredAddresses::ForgetGlobals(const void* module) {
   state_.all_memory.Update();
 }
 
+bool StoredAddresses::WritesVariables(const Transfers& transfers) const {
+  const StateLock lock(state_.locks);
+  return std::any_of(transfers.begin(), transfers.end(),
+                     [this](const Transfer& transfer)
+                         SPILLWAY_REQUIRES(kStateLock) { return IsInGlobal(transfer.to); });
+}
+
 // It loads code, so only jobs that evict ask. The making lock keeps libraries loaded.
 void StoredAddresses::FindVariables() {
   if (!Libraries::Instance().AnyBehind(libraries_found_)) return;

@@ -40,6 +40,8 @@ class StoredAddresses {
   bool KnowsAllVariables() const {
     return !Libraries::Instance().AnyBehind(libraries_found_.load(std::memory_order_relaxed));
   }
+  // Any of the known variables and constants is written.
+  bool WritesVariables(const Transfers& transfers) const SPILLWAY_EXCLUDES(kStateLock);
   void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
 

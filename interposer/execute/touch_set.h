@@ -43,6 +43,7 @@ struct CallFacts {
       nullptr;  // set for the first launch of a call, which may be repeated (recompute_record.h)
   CallShape shape;  // what the call is (operation_shape.h)
   const char* name = nullptr;
+  bool writes_variables = false;  // of modules, constants included, by copies and sets
 };
 
 // What experiments let expect of a launch without documents: claims that no bytes may depend on,
@@ -53,6 +54,7 @@ struct LearnedLaunch {
   bool is_proved = false;
   // Other exact kinds speak for this one. It may overwrite less than they do.
   bool is_of_others = false;
+  bool reads_constants = false;  // perhaps
 };
 
 struct Experiment;

@@ -22,12 +22,12 @@ namespace spillway::interposer {
 struct ImageVariables {
   bool is_readable = false;
   bool calls_outside = false;      // a kernel prints or allocates: what it does shows elsewhere
-  bool has_constants = false;      // that the program may write
+  bool has_constants = false;      // that the program may write between launches
   std::vector<std::string> names;  // of variables, each once
 
-  // Only parameters tell a kernel what to do, and it acts on nothing else. A variable that each
-  // launch sets back looks unchanged, but two launches at a time share it.
-  bool is_plain() const { return is_readable && !calls_outside && !has_constants && names.empty(); }
+  // Only parameters and constants tell a kernel what to do, and it acts on nothing else. A variable
+  // that each launch sets back looks unchanged, but two launches at a time share it.
+  bool is_plain() const { return is_readable && !calls_outside && names.empty(); }
 };
 
 // `image` as for cuModuleLoadData and its kin.

@@ -25,18 +25,18 @@ void Libraries::Add(CUlibrary handle, std::vector<std::string> variables) {
 
 bool Libraries::Remove(const void* handle) {
   const MutexLock lock(mutex_);
-  std::erase(plain_, handle);
+  std::erase_if(known_, [handle](const Known& one) { return one.handle == handle; });
   return std::erase_if(loaded_,
                        [handle](const LoadedLibrary& one) { return one.handle == handle; }) > 0;
 }
 
-void Libraries::NotePlain(const void* handle) {
+void Libraries::Note(const void* handle, DependsOn what) {
   const MutexLock lock(mutex_);
-  plain_.push_back(handle);
+  known_.push_back({handle, what});
 }
 
 // A launch takes a library's kernel in place of a function.
-bool Libraries::IsPlain(CUfunction function) {
+DependsOn Libraries::WhatMatters(CUfunction function) {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   if (!Driver().cuFuncGetModule || Driver().cuFuncGetModule(&module, function) != CUDA_SUCCESS)
@@ -47,7 +47,9 @@ bool Libraries::IsPlain(CUfunction function) {
     library = nullptr;
   const void* const handle = module ? static_cast<const void*>(module) : library;
   const MutexLock lock(mutex_);
-  return handle && std::find(plain_.begin(), plain_.end(), handle) != plain_.end();
+  const auto known = std::find_if(known_.begin(), known_.end(),
+                                  [handle](const Known& one) { return one.handle == handle; });
+  return known == known_.end() ? DependsOn::kAnything : known->what;
 }
 
 std::vector<LoadedLibrary> Libraries::Behind(std::uint64_t number) {

@@ -1,6 +1,6 @@
-// The kernel libraries that the program has loaded, with their device variables' names, and which
-// modules and libraries are plain. Variables' addresses differ by context, so they are queried when
-// needed.
+// The kernel libraries that the program has loaded, with their device variables' names, and what
+// the kernels of modules and libraries depend on. Variables' addresses differ by context, so they
+// are queried when needed.
 //
 // Synchronises itself; its lock is a leaf.
 #pragma once
@@ -22,6 +22,13 @@ struct LoadedLibrary {
   std::vector<std::string> variables;
 };
 
+// What may change what a kernel does, beside its parameters and the memory that these lead to.
+enum class DependsOn : std::uint8_t {
+  kAnything,  // variables, or what nobody could read
+  kConstants,
+  kNothingElse
+};
+
 class Libraries {
  public:
   static Libraries& Instance();
@@ -29,10 +36,10 @@ class Libraries {
   void Add(CUlibrary handle, std::vector<std::string> variables);
   // Also of a module.
   bool Remove(const void* handle);
-  // A plain module or library (ImageVariables::is_plain).
-  void NotePlain(const void* handle);
-  // Whether the function is of a plain module or library. Asks the driver.
-  bool IsPlain(CUfunction function);
+  // Of all kernels of a module or library. Without a note: anything.
+  void Note(const void* handle, DependsOn what);
+  // Asks the driver for the function's module or library.
+  DependsOn WhatMatters(CUfunction function);
   std::vector<LoadedLibrary> Behind(std::uint64_t number);
   bool AnyBehind(std::uint64_t number) const {
     return last_.load(std::memory_order_relaxed) > number;
@@ -46,7 +53,11 @@ class Libraries {
   std::atomic<std::size_t> unreadable_{0};
   base::Mutex mutex_{base::LockRank::kPools};
   std::vector<LoadedLibrary> loaded_ SPILLWAY_GUARDED_BY(mutex_);
-  std::vector<const void*> plain_ SPILLWAY_GUARDED_BY(mutex_);
+  struct Known {
+    const void* handle;
+    DependsOn what;
+  };
+  std::vector<Known> known_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::interposer

@@ -4,7 +4,8 @@
 // long as the process, as the image must.
 //
 // Invariants
-//  1. Symbols have the image's names: kernels STT_FUNC, variables STT_OBJECT in `.nv.global`.
+//  1. Symbols have the image's names: kernels STT_FUNC, variables STT_OBJECT in `.nv.global`, or in
+//     `.nv.constant3` where they are constants.
 //  2. The section `.spillway.image` holds the image's address.
 #pragma once
 
@@ -85,7 +86,9 @@ inline void AddSymbol(const char* name, unsigned char type, Elf64_Half section, 
 
 }  // namespace internal
 
-inline const void* ModuleElfOf(const Image& image) {
+enum class GlobalsAre : bool { kVariables, kConstants };
+
+inline const void* ModuleElfOf(const Image& image, GlobalsAre globals = GlobalsAre::kVariables) {
   constexpr Elf64_Half kCode = 1, kVariables = 2, kStrings = 3;
   std::vector<Elf64_Sym> symbols(1);
   std::string strings(1, '\0');
@@ -97,7 +100,8 @@ inline const void* ModuleElfOf(const Image& image) {
   const Image* const address = &image;
   internal::ElfWriter writer;
   writer.AddSection(".text", SHT_NOBITS, 0, 0);
-  writer.AddSection(".nv.global", SHT_NOBITS, 0, 0);
+  writer.AddSection(globals == GlobalsAre::kConstants ? ".nv.constant3" : ".nv.global", SHT_NOBITS,
+                    0, 0);
   writer.AddSection(".strtab", SHT_STRTAB, writer.Append(strings.data(), strings.size()),
                     strings.size());
   const std::size_t symbol_bytes = symbols.size() * sizeof(Elf64_Sym);

@@ -58,7 +58,8 @@ class LaunchEffects {
     Stage stage = Stage::kUnseen;
     bool is_final = false;  // no further experiment
     bool is_under_way = false;
-    bool is_noted = false;  // as not to be repeated (unrepeated_kernels.h)
+    bool is_noted = false;         // as not to be repeated (unrepeated_kernels.h)
+    bool reads_constants = false;  // perhaps: its module has some
     unsigned tries = 0;
     LearnedRoles roles;
   };

@@ -101,7 +101,8 @@ struct RecomputeRecord {
   // Experiments alone say what its launch does: each replay is checked (replay_checks.h).
   bool is_checked = false;
   bool is_insured = false;  // when dropped: its output has a host copy, which replaces what is made
-  bool is_outdated = false;  // a presumed read was none: it is never dropped again
+  bool is_outdated = false;      // a presumed read was none: it is never dropped again
+  bool reads_constants = false;  // perhaps: it holds until the program writes constants
   // Its output had no content and was filled before its launch, and is so before a replay: the
   // launch may leave a part as it was.
   bool is_filled = false;

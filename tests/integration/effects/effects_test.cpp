@@ -16,6 +16,7 @@
 namespace {
 
 using spillway::simulator::GlobalEntry;
+using spillway::simulator::GlobalsAre;
 using spillway::simulator::Image;
 using spillway::simulator::KernelEntry;
 using spillway::simulator::KernelParameter;
@@ -29,6 +30,7 @@ constexpr size_t kWords = kBytes / sizeof(int);
 int runs = 0;
 bool lies = false;
 int* kept = nullptr;  // a device variable
+int constant = 0;
 
 int* Memory(void* const* arguments, size_t i) { return *static_cast<int* const*>(arguments[i]); }
 
@@ -37,6 +39,12 @@ void CopyBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   ++runs;
   for (size_t i = 0; i < kWords; ++i) y[i] = lies && i % 100 == 0 ? y[i] + 1 : x[i];
+}
+// add(y, x): y = x + constant.
+void AddBody(const LaunchShape&, void* const* arguments) {
+  int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
+  ++runs;
+  for (size_t i = 0; i < kWords; ++i) y[i] = x[i] + constant;
 }
 // keep(p): remembers a pointer.
 void KeepBody(const LaunchShape&, void* const* arguments) { kept = Memory(arguments, 0); }
@@ -49,6 +57,7 @@ void CountBody(const LaunchShape&, void* const* arguments) {
 
 constexpr KernelParameter kPointers[] = {{0, 8}, {8, 8}};
 constexpr KernelEntry kKernels[] = {{"copy", CopyBody, nullptr, 2, kPointers},
+                                    {"add", AddBody, nullptr, 2, kPointers},
                                     {"keep", KeepBody, nullptr, 1, kPointers},
                                     {"count_at_kept", CountBody, nullptr, 2, kPointers}};
 const GlobalEntry kVariables[] = {{"kept", &kept, sizeof kept}};
@@ -60,6 +69,13 @@ const Image kWithVariable = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
                              kKernels,
                              std::size(kVariables),
                              kVariables};
+const GlobalEntry kConstants[] = {{"constant", &constant, sizeof constant}};
+const Image kWithConstant = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
+                             1,
+                             std::size(kKernels),
+                             kKernels,
+                             std::size(kConstants),
+                             kConstants};
 
 class EffectsProgramTest : public testing::Test {
  protected:
@@ -71,18 +87,19 @@ class EffectsProgramTest : public testing::Test {
     setenv("SPILLWAY_LEARN", "always", 1);
     setenv("SPILLWAY_RECOMPUTE", "eager", 1);
   }
-  void Begin(const Image& image = kPlain) {
+  void Begin(const Image& image = kPlain, GlobalsAre globals = GlobalsAre::kVariables) {
     CUcontext context = nullptr;
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-    ASSERT_EQ(cuModuleLoadData(&module_, spillway::simulator::ModuleElfOf(image)), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleLoadData(&module_, spillway::simulator::ModuleElfOf(image, globals)),
+              CUDA_SUCCESS);
     x_ = Allocated();
     ASSERT_EQ(cuMemsetD32(x_, 5, kWords), CUDA_SUCCESS);
   }
-  void BeginUnparked(const Image& image = kPlain) {
+  void BeginUnparked(const Image& image = kPlain, GlobalsAre globals = GlobalsAre::kVariables) {
     setenv("SPILLWAY_PARK", "off", 1);
-    Begin(image);
+    Begin(image, globals);
   }
   static CUdeviceptr Allocated() {
     CUdeviceptr address = 0;
@@ -249,6 +266,54 @@ TEST_F(EffectsProgramTest, BesideAVariableNothingIsLaunchedTwice) {
   const CUdeviceptr y = Dropped("copy");
   ExpectAll(y, 5);
   EXPECT_EQ(runs, 5);
+}
+
+class BesideAConstantTest : public EffectsProgramTest {
+ protected:
+  void SetUp() override {
+    EffectsProgramTest::SetUp();
+    BeginUnparked(kWithConstant, GlobalsAre::kConstants);
+    size_t bytes = 0;
+    ASSERT_EQ(cuModuleGetGlobal(&constant_, &bytes, module_, "constant"), CUDA_SUCCESS);
+  }
+
+  CUdeviceptr constant_ = 0;
+};
+
+// Regression: such a module's kernels were not made again, though one of them alone reads it.
+TEST_F(BesideAConstantTest, ProvedOutputIsMadeAgain) {
+  const CUdeviceptr y = Dropped("add");
+  const int before = runs;
+  ExpectAll(y, 5);
+  EXPECT_EQ(runs, before + 1);
+}
+
+TEST_F(BesideAConstantTest, OutputIsMadeFromTheConstantsOldValue) {
+  const CUdeviceptr y = Dropped("add"), z = Allocated();
+  const int value = 2;
+  ASSERT_EQ(cuMemcpyHtoD(constant_, &value, sizeof value), CUDA_SUCCESS);
+  Launch("add", z, x_);
+  ExpectAll(y, 5);
+  ExpectAll(z, 7);
+}
+
+TEST_F(BesideAConstantTest, OutputIsMadeBeforeAGraphWritesTheConstant) {
+  const CUdeviceptr y = Dropped("add");
+  CUcontext context = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec made = nullptr;
+  CUDA_MEMSET_NODE_PARAMS set{};
+  set.dst = constant_;
+  set.value = 2;
+  set.elementSize = sizeof constant;
+  set.width = set.height = 1;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddMemsetNode(&node, graph, nullptr, 0, &set, context), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&made, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(made, nullptr), CUDA_SUCCESS);
+  ExpectAll(y, 5);
 }
 
 TEST_F(EffectsProgramTest, WithoutExperimentsNothingIsLaunchedTwice) {

@@ -187,6 +187,51 @@ TEST_F(KindsOfOthersTest, MemoryWithContentKeepsTheRest) {
 }
 
 // It stays so, whatever is right afterwards.
+class ConstantsTest : public CheckedReplaysTest {
+ protected:
+  void SetUp() override {
+    CheckedReplaysTest::SetUp();
+    Libraries::Instance().Remove(module_);
+    Libraries::Instance().Note(module_, DependsOn::kConstants);
+    constant = 1;
+  }
+  // As a copy on the stream would.
+  void WriteConstant(int value) {
+    TouchSet set;
+    set.writes_variables = true;
+    Addresses none;
+    ASSERT_EQ(job_->calls().Begin(&none, {stream_, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
+    Driver().cuStreamSynchronize(stream_);
+    constant = value;
+    job_->calls().End(&set, Effect::kMayWrite);
+  }
+};
+
+// Regression: one constant in a module kept all its kernels from being made again.
+TEST_F(ConstantsTest, KernelsBesideConstantsAreMadeAgain) {
+  const CUdeviceptr y = Dropped("plus_constant");
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  EXPECT_EQ(Count().checked_recomputes, 1u);
+  EXPECT_FALSE(IsWrong());
+}
+
+TEST_F(ConstantsTest, WhatMayReadThemIsMadeAgainBeforeTheyAreWritten) {
+  const CUdeviceptr y = Dropped("plus_constant");
+  WriteConstant(2);
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  EXPECT_EQ(Count().checked_recomputes, 1u);
+  EXPECT_FALSE(IsWrong());
+}
+
+TEST_F(ConstantsTest, WritingThemLeavesOtherRecordsAlone) {
+  Libraries::Instance().Remove(module_);
+  Libraries::Instance().Note(module_, DependsOn::kNothingElse);
+  const CUdeviceptr y = Dropped("liar");
+  WriteConstant(2);
+  EXPECT_EQ(Count().recomputes, 0u);
+  EXPECT_TRUE(AllAre(Read(y), 5));
+}
+
 TEST_F(CheckedReplaysTest, WrongIsForGood) {
   const CUdeviceptr y = Dropped("liar");
   hidden.lies = true;

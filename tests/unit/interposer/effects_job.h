@@ -34,6 +34,7 @@ struct Hidden {
 };
 Hidden hidden;
 int variable = 0;  // of the module
+int constant = 0;  // that the program writes between launches
 
 template <class T>
 T Argument(void* const* arguments, size_t i) {
@@ -99,6 +100,11 @@ void LiarBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   for (size_t i = 0; i < kWords; ++i) y[i] = hidden.lies && i % 100 == 0 ? y[i] + 1 : x[i];
 }
+// plus_constant(y, x): y = x + constant.
+void PlusConstantBody(const LaunchShape&, void* const* arguments) {
+  int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
+  for (size_t i = 0; i < kWords; ++i) y[i] = x[i] + constant;
+}
 KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'000'000}; }
 // writer(y, x): y = x, until it lies: then it writes what it reads, too.
 void WriterBody(const LaunchShape&, void* const* arguments) {
@@ -160,6 +166,7 @@ constexpr KernelEntry kKernels[] = {
     {"order", OrderBody, nullptr, 2, kParameters},
     {"through_variable", ThroughVariableBody, nullptr, 2, kParameters},
     {"liar", LiarBody, OneMillisecond, 2, kParameters},
+    {"plus_constant", PlusConstantBody, OneMillisecond, 2, kParameters},
     {"writer", WriterBody, nullptr, 2, kParameters},
     {"keeper", KeeperBody, nullptr, 2, kParameters},
     {"writes_second", WritesSecondBody, nullptr, 2, kParameters},
@@ -183,7 +190,7 @@ class EffectsTest : public SimulatedJobTest {
   void SetUp() override {
     hidden = {};
     SetUpDevice(&kImage);
-    Libraries::Instance().NotePlain(module_);
+    Libraries::Instance().Note(module_, DependsOn::kNothingElse);
     MakeJob();
   }
   void TearDown() override {

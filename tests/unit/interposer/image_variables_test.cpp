@@ -46,26 +46,6 @@ std::string Object() {
   return {file, header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr)};
 }
 
-// A longer table of names stands behind it.
-std::string ObjectWithConstants() {
-  std::string file = Object();
-  Elf64_Ehdr header;
-  std::memcpy(&header, file.data(), sizeof header);
-  std::vector<Elf64_Shdr> sections(header.e_shnum);
-  std::memcpy(sections.data(), file.data() + header.e_shoff, sections.size() * sizeof sections[0]);
-  Elf64_Shdr& names = sections[header.e_shstrndx];
-  std::string table = file.substr(names.sh_offset, names.sh_size);
-  for (Elf64_Shdr& section : sections) {
-    if (table.c_str() + section.sh_name == std::string(".nv.global"))
-      section.sh_name = static_cast<Elf64_Word>(names.sh_size);
-  }
-  table += std::string(".nv.constant3") + '\0';
-  names.sh_offset = file.size();
-  names.sh_size = table.size();
-  std::memcpy(file.data() + header.e_shoff, sections.data(), sections.size() * sizeof sections[0]);
-  return file + table;
-}
-
 template <class Value>
 std::string BytesOf(Value value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
@@ -112,13 +92,16 @@ TEST(ImageVariablesTest, ObjectListsItsVariables) {
 }
 
 // Parameters alone tell such kernels what to do.
-TEST(ImageVariablesTest, PlainObjectsHaveNoVariablesAndNoConstants) {
+TEST(ImageVariablesTest, PlainObjectsHaveNoVariables) {
   EXPECT_FALSE(VariablesOf(Object().data()).is_plain());
-  const ImageVariables found = VariablesOf(ObjectWithConstants().data());
+  const ImageVariables found =
+      VariablesOf(simulator::ModuleElfOf(kImage, simulator::GlobalsAre::kConstants));
   EXPECT_TRUE(found.is_readable);
   EXPECT_TRUE(found.names.empty());
-  EXPECT_FALSE(found.is_plain());
+  EXPECT_TRUE(found.is_plain());
+  EXPECT_TRUE(found.has_constants);
   EXPECT_TRUE(VariablesOf(ModuleWith({})).is_plain());
+  EXPECT_FALSE(VariablesOf(ModuleWith({})).has_constants);
   EXPECT_FALSE(VariablesOf(kPtx.c_str()).is_plain());
 }
 
