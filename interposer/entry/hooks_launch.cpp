@@ -14,7 +14,10 @@ using driver::Driver;
 using interposer::LaunchCall;
 using interposer::LaunchDimensions;
 
-using WholeLaunch = std::optional<LaunchCall>;
+struct WholeLaunch {
+  std::optional<LaunchCall> call;
+  interposer::UnreadParts unread;  // the call's
+};
 
 void NoteFunctionScan(void* function) { MarkScanned(static_cast<CUfunction>(function)); }
 
@@ -38,13 +41,16 @@ void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** 
   add.SetLaunchShape(facts.name, dimensions);
   if (interposer::TraceIsOn()) add.SetTraceName(ReadableName(function, facts.name));
   if (launch && facts.is_kept && parameters && !extra) {
-    launch->emplace(
+    launch->call.emplace(
         LaunchCall{function, *dimensions, parameters, facts.parameters->size_bytes, config, {}});
-    add.SetLaunch(&**launch, MayRunAgain());
+    add.SetLaunch(&*launch->call, MayRunAgain());
   }
   if (parameters) {
+    interposer::UnreadParts* const unread = launch && launch->call ? &launch->unread : nullptr;
+    if (unread) unread->clear();
     ScanParameters(*facts.parameters, parameters, {dimensions->grid_x, dimensions->grid_y}, add,
-                   launch && *launch ? &(*launch)->unread : nullptr);
+                   unread);
+    if (unread) launch->call->unread = {unread->begin(), unread->size()};
   } else if (extra) {
     ScanExtra(*facts.parameters, extra, add);
   }

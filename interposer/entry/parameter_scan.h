@@ -88,6 +88,19 @@ bool ScanKnown(const KernelParameters& layout, std::uint32_t i, void** parameter
   return true;
 }
 
+template <class Add>
+[[gnu::noinline]] void ScanOthers(const KernelParameters& layout, void** parameters, Grid grid,
+                                  Add& add, interposer::UnreadParts* unread) {
+  const auto is_half = [&](std::uint32_t i) { return layout.size_bytes[i] == kHalfBytes; };
+  for (const std::uint32_t i : layout.others) {
+    const std::uint32_t bytes = layout.size_bytes[i];
+    if (ScanKnown(layout, i, parameters, grid, add, unread)) continue;
+    if (bytes > sizeof(CUdeviceptr)) ScanWords(parameters[i], bytes, add);
+    if (i > 0 && is_half(i) && is_half(i - 1) && interposer::ordering_rules::kHalvesAreJoined)
+      AddHalves(parameters[i - 1], parameters[i], add);
+  }
+}
+
 // Most parameters are one word: these come first, in the tightest loop. `unread`, if given, gets
 // what the kernel does not read.
 template <class Add>
@@ -98,14 +111,7 @@ void ScanParameters(const KernelParameters& layout, void** parameters, Grid grid
     std::memcpy(&word, parameters[i], sizeof word);
     add(word);
   }
-  const auto is_half = [&](std::uint32_t i) { return layout.size_bytes[i] == kHalfBytes; };
-  for (const std::uint32_t i : layout.others) {
-    const std::uint32_t bytes = layout.size_bytes[i];
-    if (ScanKnown(layout, i, parameters, grid, add, unread)) continue;
-    if (bytes > sizeof(CUdeviceptr)) ScanWords(parameters[i], bytes, add);
-    if (i > 0 && is_half(i) && is_half(i - 1) && interposer::ordering_rules::kHalvesAreJoined)
-      AddHalves(parameters[i - 1], parameters[i], add);
-  }
+  if (!layout.others.empty()) ScanOthers(layout, parameters, grid, add, unread);
 }
 
 // Its size says nothing of the structs in it.

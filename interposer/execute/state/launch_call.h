@@ -25,7 +25,7 @@ struct LaunchCall {
   void** parameters = nullptr;
   std::span<const std::uint32_t> parameter_bytes = {};
   const CUlaunchConfig* config = nullptr;  // of an extended launch
-  UnreadParts unread = {};
+  std::span<const UnreadBytes> unread = {};
 };
 
 }  // namespace spillway::interposer

@@ -81,8 +81,7 @@ TEST_F(LaunchKindTest, BytesThatNobodyReadsDoNotCount) {
     const std::uint32_t sizes[] = {sizeof words};
     Addresses addresses;
     addresses.push_back(At(1));
-    const LaunchCall launch{
-        .parameters = parameters, .parameter_bytes = sizes, .unread = std::move(unread)};
+    const LaunchCall launch{.parameters = parameters, .parameter_bytes = sizes, .unread = unread};
     return KindOf(CallShape(11), launch, 1, *MemoryNamedBy(addresses, ledger_), ledger_).exact;
   };
   UnreadParts unread;
