@@ -9,10 +9,12 @@
 #include <map>
 #include <thread>
 
+#include "agent/http/assets.h"
 #include "agent/http/http_connection.h"
-#include "agent/http/metrics.h"
+#include "agent/http/page_maker.h"
+#include "agent/http/page_source.h"
+#include "agent/http/routes.h"
 #include "agent/http/tcp_listener.h"
-#include "agent/report/pages.h"
 #include "base/clock.h"
 
 namespace spillway::agent {
@@ -23,11 +25,16 @@ namespace {
 // replaces the one silent for longest: a silent crowd displaces only itself. A client that sends
 // its request at once, as probes and scrapers do, is answered before the next is accepted.
 constexpr size_t kMostClients = 256;
+constexpr size_t kMostStreams = 32;
 constexpr int kMostReady = 64;
 constexpr int kMostTaken = 64;  // accepted before clients get their turn
 constexpr int64_t kNoFilesNs = 100'000'000;
 
-constexpr uint64_t kListener = 0, kMade = 1, kEnd = 2, kFirstClient = 3;
+constexpr uint64_t kListener = 0, kScraped = 1, kMade = 2, kReport = 3, kEnd = 4, kFirstClient = 5;
+
+constexpr char kEventsPath[] = "/api/v1/events";
+// How long a browser waits before it connects again, in ms.
+constexpr char kStreamBegin[] = "retry: 2000\n\n";
 
 int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
@@ -38,8 +45,9 @@ class HttpServer::Impl {
   Impl(std::string address, const LatestReport* latest, UsedMemory* used)
       : address_(std::move(address)),
         latest_(*latest),
-        used_(used),
-        maker_([this](MadePage page) { return Make(page); }) {}
+        source_(latest, used),
+        scraper_([this](const std::string&) { return source_.Scrape(); }),
+        maker_([this](const std::string& path) { return source_.Make(path); }) {}
   ~Impl() {
     eventfd_write(end_.get(), 1);
     if (thread_.joinable()) thread_.join();
@@ -51,7 +59,9 @@ class HttpServer::Impl {
     listener_ = std::move(listener->socket);
     port_ = listener->port;
     Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, kListener);
+    Watch(EPOLL_CTL_ADD, scraper_.file(), EPOLLIN, kScraped);
     Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
+    Watch(EPOLL_CTL_ADD, latest_.file(), EPOLLIN, kReport);
     Watch(EPOLL_CTL_ADD, end_.get(), EPOLLIN, kEnd);
     thread_ = std::thread([this] { Run(); });
     return base::Ok();
@@ -76,7 +86,9 @@ class HttpServer::Impl {
 
   void Handle(uint64_t token) {
     if (token == kListener) return AcceptSome();
-    if (token == kMade) return SendMadePages();
+    if (token == kScraped) return SendMadePages(scraper_);
+    if (token == kMade) return SendMadePages(maker_);
+    if (token == kReport) return TakeSample();
     const auto client = clients_.find(token);
     if (client != clients_.end()) Go(client);
   }
@@ -90,20 +102,43 @@ class HttpServer::Impl {
 
   void Respond(HttpConnection& connection) {
     const std::string& path = connection.request().path;
-    const bool is_made = path == "/metrics" || path == "/api/v1/status";
-    if (!is_made && path != "/healthz" && path != "/readyz")
+    const Page page = RouteOf(path).page;
+    const std::optional<HttpAnswer> asset =
+        page == Page::kAsset ? AssetAt(path) : std::optional<HttpAnswer>();
+    if (page == Page::kNone || (page == Page::kAsset && !asset))
       return connection.Answer(ErrorAnswer(404), ClockNs());
     if (connection.request().method != "GET" && connection.request().method != "HEAD")
       return connection.Answer(ErrorAnswer(405), ClockNs());
-    if (path == "/healthz") return connection.Answer({.body = Text("ok\n")}, ClockNs());
-    if (path == "/readyz") return connection.Answer(Readiness(), ClockNs());
-    const MadePage page = path == "/metrics" ? MadePage::kMetrics : MadePage::kStatus;
-    connection.AwaitPage(page, ClockNs());
-    maker_.Want(page);
+    if (asset) return connection.Answer(*asset, ClockNs());
+    if (page == Page::kHealth) return connection.Answer({.body = TextPage("ok\n")}, ClockNs());
+    if (page == Page::kReadiness) return connection.Answer(Readiness(), ClockNs());
+    if (page == Page::kEvents) return BeginStream(connection);
+    connection.AwaitPage(path, ClockNs());
+    (page == Page::kMetrics ? scraper_ : maker_).Want(path);
   }
 
-  static PageText Text(std::string text) {
-    return std::make_shared<const std::string>(std::move(text));
+  // The next sample, within a second, is its first event.
+  void BeginStream(HttpConnection& connection) {
+    if (connection.request().method == "HEAD")
+      return connection.Answer({.type = "text/event-stream", .body = TextPage("")}, ClockNs());
+    if (Streams() >= kMostStreams)
+      return connection.Answer(
+          ErrorAnswer(503, "too many clients watch already; try again later", "Retry-After: 5\r\n"),
+          ClockNs());
+    connection.BeginStream(TextPage(kStreamBegin), ClockNs());
+    source_.SetWatched(true);
+  }
+
+  size_t Streams() const {
+    return static_cast<size_t>(
+        std::count_if(clients_.begin(), clients_.end(),
+                      [](const Clients::value_type& one) { return one.second.is_stream(); }));
+  }
+
+  void TakeSample() {
+    latest_.Drain();
+    source_.SetWatched(Streams() > 0);
+    maker_.Want(kEventsPath);
   }
 
   HttpAnswer Readiness() const {
@@ -113,37 +148,28 @@ class HttpServer::Impl {
     if (report->resuming) why_not = "waiting for jobs to come back\n";
     if (report->draining) why_not = "draining\n";
     return {.status = why_not.empty() ? 200 : 503,
-            .body = Text(why_not.empty() ? "ready\n" : why_not)};
+            .body = TextPage(why_not.empty() ? "ready\n" : why_not)};
   }
 
-  std::string Make(MadePage page) const {
-    if (page == MadePage::kMetrics) {
-      const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();
-      return MetricsOf(*latest_.Get(), used_bytes);
-    }
-    protocol::Ask ask;
-    ask.form = protocol::Form::kJson;
-    return PageOf(ask, *latest_.Get());
-  }
-
-  void SendMadePages() {
-    eventfd_t ignored = 0;
-    eventfd_read(maker_.file(), &ignored);
-    for (const MadePage page : {MadePage::kMetrics, MadePage::kStatus}) {
-      const PageText text = maker_.Take(page);
-      if (text == nullptr) continue;
-      const char* const type = page == MadePage::kMetrics
-                                   ? "text/plain; version=0.0.4; charset=utf-8"
-                                   : "application/json";
+  void SendMadePages(PageMaker& maker) {
+    for (const PageMaker::Made& made : maker.Take()) {
       for (auto client = clients_.begin(); client != clients_.end();) {
         const auto next = std::next(client);
-        if (client->second.Awaits(page)) {
-          client->second.Answer({200, type, text}, ClockNs());
-          Follow(client, 0);
-        }
+        Send(made, client);
         client = next;
       }
     }
+  }
+
+  void Send(const PageMaker::Made& made, Clients::iterator client) {
+    HttpConnection& connection = client->second;
+    const uint32_t before = connection.events();
+    if (connection.Awaits(made.path)) {
+      connection.Answer(made.answer, ClockNs());
+    } else if (connection.is_stream() && made.path == kEventsPath && !made.answer.body->empty()) {
+      connection.Push(made.answer.body, ClockNs());
+    }
+    Follow(client, before);
   }
 
   void AcceptSome() {
@@ -156,7 +182,10 @@ class HttpServer::Impl {
       if (!socket) return;
       if (clients_.size() >= kMostClients) MakeRoom();
       const auto client =
-          clients_.emplace(next_client_++, HttpConnection(std::move(socket), ClockNs())).first;
+          clients_
+              .emplace(next_client_++,
+                       HttpConnection(PlainTransport(std::move(socket)), false, ClockNs()))
+              .first;
       Watch(EPOLL_CTL_ADD, client->second.file(), EPOLLIN, client->first);
       Go(client);
     }
@@ -218,7 +247,6 @@ class HttpServer::Impl {
 
   const std::string address_;
   const LatestReport& latest_;
-  UsedMemory* const used_;
   const base::UniqueFd poll_{epoll_create1(EPOLL_CLOEXEC)};
   const base::UniqueFd end_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   base::UniqueFd listener_;
@@ -226,7 +254,8 @@ class HttpServer::Impl {
   Clients clients_;
   uint64_t next_client_ = kFirstClient;
   int64_t accept_again_ns_ = 0;  // 0: accepting now
-  PageMaker maker_;
+  PageSource source_;
+  PageMaker scraper_, maker_;
   std::thread thread_;
 };
 

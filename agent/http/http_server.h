@@ -1,40 +1,24 @@
-// The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for probes,
-// /api/v1/status as JSON.
+// The agent's pages over HTTP: the live page (routes.h has all paths), /metrics for Prometheus,
+// /healthz and /readyz for probes, /api/v1 as JSON and as a stream of events.
 //
-// Its two threads see only the last report that the loop published. One serves all clients and
-// never blocks; the other makes the slow pages. One request a connection, GET and HEAD.
+// Its three threads see only the last report that the loop published. One serves all clients and
+// never blocks; the others make the slow pages: one those that ask NVML, one the rest. One request
+// a connection, GET and HEAD.
 //
 // Invariants
 //  1. /healthz and /readyz wait for no other client or page.
 //  2. A crowd of clients keeps out only itself: Note [A crowd of clients].
+//  3. At most kMostStreams clients watch events. Each costs one event's bytes, which all share.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "agent/device/used_memory.h"
-#include "agent/node/node_report.h"
+#include "agent/http/latest_report.h"
 #include "base/result.h"
 
 namespace spillway::agent {
-
-// A report never changes once it is set.
-class LatestReport {
- public:
-  void Set(std::shared_ptr<const NodeReport> report) {
-    const std::lock_guard lock(mutex_);
-    report_ = std::move(report);
-  }
-  std::shared_ptr<const NodeReport> Get() const {
-    const std::lock_guard lock(mutex_);
-    return report_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const NodeReport> report_;
-};
 
 class HttpServer {
  public:
