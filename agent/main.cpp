@@ -22,7 +22,7 @@ using base::DaemonTask;
 constexpr char kHelpBegin[] =
     R"(spillwayd - the node agent: shares a node's GPUs between jobs under Spillway
 
-  spillwayd [--config FILE] [--socket PATH]
+  spillwayd [--config FILE] [--socket PATH] [--log-format FORMAT]
   spillwayd --check | --show | --diff [--json] [--config FILE]
 
 )";
@@ -41,6 +41,8 @@ base::Result<DaemonCommandLine> ReadCommandLine(int argc, char** argv) {
   DaemonCommandLine line;
   const auto operands = base::TakeOptions({argv, argv + argc}, base::kDaemonRows, line);
   if (!operands) return operands.status();
+  if (line.log_format && *line.log_format != "text" && *line.log_format != "json")
+    return base::Error{"cannot use --log-format=" + *line.log_format, "it is text or json"};
   if (operands->empty()) return line;
   return base::Error{"cannot use " + operands->front(), "spillwayd takes options only"};
 }
@@ -104,7 +106,8 @@ int Main(int argc, char** argv) {
   // If the file exists now, a reload that misses it is an error, not a request for the defaults.
   if (!result.files.empty() && result.files.front() == options.config_path)
     options.config_file = MainFile::kMustBeThere;
-  StartLog(result.config.log_level);
+  const std::string format = line->log_format.value_or(result.config.log_format);
+  StartLog(result.config.log_level, format == "json" ? LogFormat::kJson : LogFormat::kText);
   MemoryReserve::Install();
   return Agent(options, result.config).Run();
 }

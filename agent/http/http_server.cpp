@@ -1,12 +1,16 @@
 #include "agent/http/http_server.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "agent/http/assets.h"
@@ -15,6 +19,7 @@
 #include "agent/http/page_source.h"
 #include "agent/http/routes.h"
 #include "agent/http/tcp_listener.h"
+#include "agent/http/unix_listener.h"
 #include "base/clock.h"
 
 namespace spillway::agent {
@@ -30,11 +35,22 @@ constexpr int kMostReady = 64;
 constexpr int kMostTaken = 64;  // accepted before clients get their turn
 constexpr int64_t kNoFilesNs = 100'000'000;
 
-constexpr uint64_t kListener = 0, kScraped = 1, kMade = 2, kReport = 3, kEnd = 4, kFirstClient = 5;
+constexpr uint64_t kListener = 0, kLocalListener = 1, kScraped = 2, kMade = 3, kReport = 4,
+                   kEnd = 5, kFirstClient = 6;
 
 constexpr char kEventsPath[] = "/api/v1/events";
 // How long a browser waits before it connects again, in ms.
 constexpr char kStreamBegin[] = "retry: 2000\n\n";
+
+constexpr char kChallenge[] = "WWW-Authenticate: Bearer realm=\"spillway\"\r\n";
+
+// OpenSSL writes to sockets without MSG_NOSIGNAL.
+void IgnoreBrokenPipes() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
 
 int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
@@ -42,8 +58,10 @@ int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
 class HttpServer::Impl {
  public:
-  Impl(std::string address, const LatestReport* latest, UsedMemory* used)
-      : address_(std::move(address)),
+  Impl(HttpPlaces places, std::shared_ptr<const HttpAccess> access, const LatestReport* latest,
+       UsedMemory* used)
+      : places_(std::move(places)),
+        access_(std::move(access)),
         latest_(*latest),
         source_(latest, used),
         scraper_([this](const std::string&) { return source_.Scrape(); }),
@@ -51,14 +69,13 @@ class HttpServer::Impl {
   ~Impl() {
     eventfd_write(end_.get(), 1);
     if (thread_.joinable()) thread_.join();
+    if (listeners_[kLocalListener]) unlink(places_.socket.c_str());
   }
 
   base::Status Start() {
-    base::Result<TcpListener> listener = ListenOnTcp(address_);
-    if (!listener) return listener.error();
-    listener_ = std::move(listener->socket);
-    port_ = listener->port;
-    Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, kListener);
+    const base::Status listens = Listen();
+    if (!listens.ok()) return listens;
+    WatchListeners(EPOLL_CTL_ADD, EPOLLIN);
     Watch(EPOLL_CTL_ADD, scraper_.file(), EPOLLIN, kScraped);
     Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
     Watch(EPOLL_CTL_ADD, latest_.file(), EPOLLIN, kReport);
@@ -67,12 +84,36 @@ class HttpServer::Impl {
     return base::Ok();
   }
   int port() const { return port_; }
+  void SetAccess(std::shared_ptr<const HttpAccess> access) {
+    const std::lock_guard lock(mutex_);
+    access_ = std::move(access);
+  }
 
  private:
   using Clients = std::map<uint64_t, HttpConnection>;  // in order of arrival
   using State = HttpConnection::State;
 
+  base::Status Listen() {
+    if (!places_.address.empty()) {
+      base::Result<TcpListener> listener = ListenOnTcp(places_.address);
+      if (!listener) return listener.error();
+      listeners_[kListener] = std::move(listener->socket);
+      port_ = listener->port;
+    }
+    if (places_.socket.empty()) return base::Ok();
+    base::Result<base::UniqueFd> local = ListenOnPath(places_.socket, places_.socket_mode);
+    if (!local) return local.error();
+    listeners_[kLocalListener] = *std::move(local);
+    return base::Ok();
+  }
+
+  std::shared_ptr<const HttpAccess> access() const {
+    const std::lock_guard lock(mutex_);
+    return access_;
+  }
+
   void Run() {
+    IgnoreBrokenPipes();
     for (;;) {
       epoll_event events[kMostReady];
       const int count = epoll_wait(poll_.get(), events, kMostReady, WaitMs());
@@ -85,7 +126,7 @@ class HttpServer::Impl {
   }
 
   void Handle(uint64_t token) {
-    if (token == kListener) return AcceptSome();
+    if (token == kListener || token == kLocalListener) return AcceptSome(token);
     if (token == kScraped) return SendMadePages(scraper_);
     if (token == kMade) return SendMadePages(maker_);
     if (token == kReport) return TakeSample();
@@ -109,6 +150,10 @@ class HttpServer::Impl {
       return connection.Answer(ErrorAnswer(404), ClockNs());
     if (connection.request().method != "GET" && connection.request().method != "HEAD")
       return connection.Answer(ErrorAnswer(405), ClockNs());
+    if (!IsPublic(page) && !connection.is_local() &&
+        !access()->Admits(connection.request().authorization))
+      return connection.Answer(ErrorAnswer(401, "this page needs the agent's token", kChallenge),
+                               ClockNs());
     if (asset) return connection.Answer(*asset, ClockNs());
     if (page == Page::kHealth) return connection.Answer({.body = TextPage("ok\n")}, ClockNs());
     if (page == Page::kReadiness) return connection.Answer(Readiness(), ClockNs());
@@ -172,19 +217,22 @@ class HttpServer::Impl {
     Follow(client, before);
   }
 
-  void AcceptSome() {
+  void AcceptSome(uint64_t listener) {
     for (int i = 0; i < kMostTaken; ++i) {
       base::UniqueFd socket(
-          accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+          accept4(listeners_[listener].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
         return PauseAccepting();
       if (!socket && (errno == ECONNABORTED || errno == EINTR)) continue;
       if (!socket) return;
       if (clients_.size() >= kMostClients) MakeRoom();
+      const bool is_local = listener == kLocalListener;
+      std::unique_ptr<Transport> transport =
+          is_local ? PlainTransport(std::move(socket)) : access()->Accept(std::move(socket));
+      if (transport == nullptr) continue;
       const auto client =
           clients_
-              .emplace(next_client_++,
-                       HttpConnection(PlainTransport(std::move(socket)), false, ClockNs()))
+              .emplace(next_client_++, HttpConnection(std::move(transport), is_local, ClockNs()))
               .first;
       Watch(EPOLL_CTL_ADD, client->second.file(), EPOLLIN, client->first);
       Go(client);
@@ -202,7 +250,7 @@ class HttpServer::Impl {
 
   // Without free descriptors, a watched listener would wake the thread forever.
   void PauseAccepting() {
-    Watch(EPOLL_CTL_MOD, listener_.get(), 0, kListener);
+    WatchListeners(EPOLL_CTL_MOD, 0);
     accept_again_ns_ = ClockNs() + kNoFilesNs;
   }
 
@@ -219,7 +267,7 @@ class HttpServer::Impl {
     }
     if (accept_again_ns_ == 0 || now_ns < accept_again_ns_) return;
     accept_again_ns_ = 0;
-    Watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, kListener);
+    WatchListeners(EPOLL_CTL_MOD, EPOLLIN);
   }
 
   void Follow(Clients::iterator client, uint32_t events_before) {
@@ -238,6 +286,12 @@ class HttpServer::Impl {
     return static_cast<int>(std::clamp<int64_t>((until_ns - ClockNs()) / 1'000'000 + 1, 0, 10'000));
   }
 
+  void WatchListeners(int operation, uint32_t events) const {
+    for (const uint64_t token : {kListener, kLocalListener}) {
+      if (listeners_[token]) Watch(operation, listeners_[token].get(), events, token);
+    }
+  }
+
   void Watch(int operation, int file, uint32_t events, uint64_t token) const {
     epoll_event event{};
     event.events = events;
@@ -245,11 +299,13 @@ class HttpServer::Impl {
     epoll_ctl(poll_.get(), operation, file, &event);
   }
 
-  const std::string address_;
+  const HttpPlaces places_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const HttpAccess> access_;  // guarded by mutex_
   const LatestReport& latest_;
   const base::UniqueFd poll_{epoll_create1(EPOLL_CLOEXEC)};
   const base::UniqueFd end_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  base::UniqueFd listener_;
+  std::array<base::UniqueFd, 2> listeners_;  // by token; invalid: none
   int port_ = -1;
   Clients clients_;
   uint64_t next_client_ = kFirstClient;
@@ -259,10 +315,14 @@ class HttpServer::Impl {
   std::thread thread_;
 };
 
-HttpServer::HttpServer(std::string address, const LatestReport* latest, UsedMemory* used)
-    : impl_(std::make_unique<Impl>(std::move(address), latest, used)) {}
+HttpServer::HttpServer(HttpPlaces places, std::shared_ptr<const HttpAccess> access,
+                       const LatestReport* latest, UsedMemory* used)
+    : impl_(std::make_unique<Impl>(std::move(places), std::move(access), latest, used)) {}
 HttpServer::~HttpServer() = default;
 base::Status HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }
+void HttpServer::SetAccess(std::shared_ptr<const HttpAccess> access) {
+  impl_->SetAccess(std::move(access));
+}
 
 }  // namespace spillway::agent

@@ -8,26 +8,38 @@
 // Invariants
 //  1. /healthz and /readyz wait for no other client or page.
 //  2. A crowd of clients keeps out only itself: Note [A crowd of clients].
-//  3. At most kMostStreams clients watch events. Each costs one event's bytes, which all share.
+//  3. At most kMostStreams clients watch events. All share the bytes of one event.
+//  4. Without the token, where there is one, a client of the address gets only what IsPublic says.
 #pragma once
+
+#include <sys/types.h>
 
 #include <memory>
 #include <string>
 
 #include "agent/device/used_memory.h"
+#include "agent/http/access.h"
 #include "agent/http/latest_report.h"
 #include "base/result.h"
 
 namespace spillway::agent {
 
+struct HttpPlaces {
+  std::string address;      // "127.0.0.1:9477", "[::1]:9477"; port 0 takes a free one; empty: none
+  std::string socket = {};  // a path; whoever may connect there needs no token; empty: none
+  mode_t socket_mode = 0660;
+};
+
 class HttpServer {
  public:
-  // `address`: "127.0.0.1:9477", "[::1]:9477"; port 0 takes a free one. `latest` and `used` (may be
-  // null) outlive the server.
-  HttpServer(std::string address, const LatestReport* latest, UsedMemory* used = nullptr);
+  // `latest` and `used` (may be null) outlive the server.
+  HttpServer(HttpPlaces places, std::shared_ptr<const HttpAccess> access,
+             const LatestReport* latest, UsedMemory* used = nullptr);
   ~HttpServer();
   base::Status Start();
   int port() const;
+  // Holds for later requests. Any thread.
+  void SetAccess(std::shared_ptr<const HttpAccess> access);
 
  private:
   class Impl;

@@ -39,6 +39,7 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   void OpenHeldRecords(const Config& config);
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
+  bool OpenPages(const Config& config);
   std::string PagesAddress() const;
   ConfigResult ReadConfigAgain() const;
   bool CanReexecute() const;

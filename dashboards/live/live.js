@@ -5,6 +5,7 @@
 "use strict";
 
 const KEPT_MS = 600000;
+const LEAST_MS = 60000;
 const RETRY_MS = 2000;
 const GAP_MS = 5000;  // without a sample, a line is broken
 const CAUSES = {
@@ -130,6 +131,9 @@ class Table {
 
 // ---- charts
 
+// Its legend sets styles in a way that the page's policy forbids; the charts have keys of their own.
+if (typeof Dygraph !== "undefined") Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
+
 class Chart {
   // lines: [{name, color: [light, dark], dashes, fill}]; text: a value as text; isTime: whether x is a clock's.
   constructor(title, lines, text, { isStacked = false, isTime = true, isStep = false } = {}) {
@@ -179,18 +183,19 @@ class Chart {
       highlightCallback: (event, x, points, row) => this.select(row, true),
       unhighlightCallback: () => this.select(null, true),
       axes: {
-        y: { axisLabelWidth: 68, axisLabelFormatter: (value) => this.text(value) },
-        x: { axisLabelFormatter: (value) => this.isTime ? clock(value).slice(0, 5) : milliseconds(value) },
+        y: { axisLabelWidth: 68, labelsKMG2: this.text !== percent, axisLabelFormatter: (value) => this.text(value) },
+        x: { axisLabelWidth: 62, pixelsPerLabel: 75, axisLabelFormatter: (value) => this.isTime ? clock(value) : milliseconds(value) },
       },
       ...this.range(),
     });
   }
-  // A chart of one second shows ten minutes too, so that it does not stretch while it fills.
+  // At least a minute, so that a chart does not stretch wildly while it begins.
   range() {
-    const last = this.rows.length > 0 ? +this.rows[this.rows.length - 1][0] : 0;
+    const last = +this.rows[this.rows.length - 1][0];
+    const first = Math.min(+this.rows[0][0], last - LEAST_MS);
     const top = this.rows.reduce((most, row) => Math.max(most, this.isStacked
       ? row.slice(1).reduce((sum, one) => sum + (one || 0), 0) : Math.max(...row.slice(1).map((one) => one || 0))), 0);
-    return { valueRange: [0, top > 0 ? top * 1.08 : 1], ...(this.isTime && { dateWindow: [last - KEPT_MS, last] }) };
+    return { valueRange: [0, top > 0 ? top * 1.08 : 1], ...(this.isTime && { dateWindow: [first, last] }) };
   }
   redraw() {
     if (this.graph) this.graph.destroy();
@@ -398,7 +403,7 @@ class JobView {
         ["Share of the link", percent(device.link_permille / 10)], ["Iterations", number(device.iterations, 0)],
         ["Prefetches", `${prefetches.hit} in time, ${prefetches.late} late, ${prefetches.unused} unused`],
         ["Fetched on demand", number(device.demand_fetches, 0)], ["Moved out, in", `${bytes(device.to_host_bytes)}, ${bytes(device.to_device_bytes)}`]]);
-      part.causes.set(Object.entries(device.parts.stall_ns).map(([name, ns]) => ({ name: name.replace("_", " "), ns, meaning: CAUSES[name] || "" })));
+      part.causes.set(Object.entries(device.parts.stall_ns).filter(([, ns]) => ns > 0).map(([name, ns]) => ({ name: name.replace("_", " "), ns, meaning: CAUSES[name] || "" })));
       if (device.now) part.history.add(state.at_ms, device.now);
     }
     this.plan.follow(job);
