@@ -9,6 +9,7 @@
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/planning/plan_worker.h"
+#include "agent/planning/timeline_worker.h"
 #include "agent/pool/driver_worker.h"
 #include "base/options/daemon_command_line.h"
 #include "base/options/option_help.h"
@@ -81,14 +82,16 @@ int PrintConfig(DaemonTask task, const ConfigResult& result, const std::string& 
   return 0;
 }
 
-// Started by the plan service; not for users.
-int PlanWorker(char** limits) {
-  return RunPlanWorker(
-      {std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});
+WorkerLimits LimitsIn(char** words) {
+  return {std::strtoll(words[0], nullptr, 10), std::strtoll(words[1], nullptr, 10)};
 }
 
 int Main(int argc, char** argv) {
-  if (argc == 4 && std::strcmp(argv[1], kPlanWorkerOption) == 0) return PlanWorker(argv + 2);
+  // Started by the agent; not for users.
+  if (argc == 4 && std::strcmp(argv[1], kPlanWorkerOption) == 0)
+    return RunPlanWorker(LimitsIn(argv + 2));
+  if (argc == 4 && std::strcmp(argv[1], kTimelineOption) == 0)
+    return RunTimelineWorker(LimitsIn(argv + 2));
   if (argc == 2 && std::strcmp(argv[1], kSlabWorkerOption) == 0) return RunSlabWorker();
   const base::Result<DaemonCommandLine> line = ReadCommandLine(argc, argv);
   if (!line) {

@@ -35,13 +35,17 @@ constexpr int kMostReady = 64;
 constexpr int kMostTaken = 64;  // accepted before clients get their turn
 constexpr int64_t kNoFilesNs = 100'000'000;
 
-constexpr uint64_t kListener = 0, kLocalListener = 1, kScraped = 2, kMade = 3, kReport = 4,
-                   kEnd = 5, kFirstClient = 6;
+constexpr uint64_t kListener = 0, kLocalListener = 1, kScraped = 2, kMade = 3, kPlanned = 4,
+                   kReport = 5, kEnd = 6, kFirstClient = 7;
 
 constexpr char kEventsPath[] = "/api/v1/events";
 // How long a browser waits before it connects again, in ms.
 constexpr char kStreamBegin[] = "retry: 2000\n\n";
 
+constexpr char kWhyNoPlan[] =
+    "a plan reveals the shape of its job's network, so it is shown only to those with a token "
+    "([http] "
+    "token_file), or over [http] socket";
 constexpr char kChallenge[] = "WWW-Authenticate: Bearer realm=\"spillway\"\r\n";
 
 // OpenSSL writes to sockets without MSG_NOSIGNAL.
@@ -59,13 +63,14 @@ int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 class HttpServer::Impl {
  public:
   Impl(HttpPlaces places, std::shared_ptr<const HttpAccess> access, const LatestReport* latest,
-       UsedMemory* used)
+       UsedMemory* used, PlanPage plans)
       : places_(std::move(places)),
         access_(std::move(access)),
         latest_(*latest),
-        source_(latest, used),
+        source_(latest, used, std::move(plans)),
         scraper_([this](const std::string&) { return source_.Scrape(); }),
-        maker_([this](const std::string& path) { return source_.Make(path); }) {}
+        maker_([this](const std::string& path) { return source_.Make(path); }),
+        plan_maker_([this](const std::string& path) { return source_.Plan(path); }) {}
   ~Impl() {
     eventfd_write(end_.get(), 1);
     if (thread_.joinable()) thread_.join();
@@ -78,6 +83,7 @@ class HttpServer::Impl {
     WatchListeners(EPOLL_CTL_ADD, EPOLLIN);
     Watch(EPOLL_CTL_ADD, scraper_.file(), EPOLLIN, kScraped);
     Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
+    Watch(EPOLL_CTL_ADD, plan_maker_.file(), EPOLLIN, kPlanned);
     Watch(EPOLL_CTL_ADD, latest_.file(), EPOLLIN, kReport);
     Watch(EPOLL_CTL_ADD, end_.get(), EPOLLIN, kEnd);
     thread_ = std::thread([this] { Run(); });
@@ -129,6 +135,7 @@ class HttpServer::Impl {
     if (token == kListener || token == kLocalListener) return AcceptSome(token);
     if (token == kScraped) return SendMadePages(scraper_);
     if (token == kMade) return SendMadePages(maker_);
+    if (token == kPlanned) return SendMadePages(plan_maker_);
     if (token == kReport) return TakeSample();
     const auto client = clients_.find(token);
     if (client != clients_.end()) Go(client);
@@ -158,8 +165,15 @@ class HttpServer::Impl {
     if (page == Page::kHealth) return connection.Answer({.body = TextPage("ok\n")}, ClockNs());
     if (page == Page::kReadiness) return connection.Answer(Readiness(), ClockNs());
     if (page == Page::kEvents) return BeginStream(connection);
+    if (page == Page::kJobPlan && !connection.is_local() && !access()->has_token())
+      return connection.Answer(ErrorAnswer(403, kWhyNoPlan), ClockNs());
     connection.AwaitPage(path, ClockNs());
-    (page == Page::kMetrics ? scraper_ : maker_).Want(path);
+    MakerOf(page).Want(path);
+  }
+
+  PageMaker& MakerOf(Page page) {
+    if (page == Page::kMetrics) return scraper_;
+    return page == Page::kJobPlan ? plan_maker_ : maker_;
   }
 
   // The next sample, within a second, is its first event.
@@ -311,13 +325,14 @@ class HttpServer::Impl {
   uint64_t next_client_ = kFirstClient;
   int64_t accept_again_ns_ = 0;  // 0: accepting now
   PageSource source_;
-  PageMaker scraper_, maker_;
+  PageMaker scraper_, maker_, plan_maker_;
   std::thread thread_;
 };
 
 HttpServer::HttpServer(HttpPlaces places, std::shared_ptr<const HttpAccess> access,
-                       const LatestReport* latest, UsedMemory* used)
-    : impl_(std::make_unique<Impl>(std::move(places), std::move(access), latest, used)) {}
+                       const LatestReport* latest, UsedMemory* used, PlanPage plans)
+    : impl_(std::make_unique<Impl>(std::move(places), std::move(access), latest, used,
+                                   std::move(plans))) {}
 HttpServer::~HttpServer() = default;
 base::Status HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }

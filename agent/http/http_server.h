@@ -9,7 +9,8 @@
 //  1. /healthz and /readyz wait for no other client or page.
 //  2. A crowd of clients keeps out only itself: Note [A crowd of clients].
 //  3. At most kMostStreams clients watch events. All share the bytes of one event.
-//  4. Without the token, where there is one, a client of the address gets only what IsPublic says.
+//  4. A plan shows the shape of its job's network, so it takes a token or the socket's rights.
+//  5. Without the token, where there is one, a client of the address gets only what IsPublic says.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +21,7 @@
 #include "agent/device/used_memory.h"
 #include "agent/http/access.h"
 #include "agent/http/latest_report.h"
+#include "agent/http/page_source.h"
 #include "base/result.h"
 
 namespace spillway::agent {
@@ -32,9 +34,9 @@ struct HttpPlaces {
 
 class HttpServer {
  public:
-  // `latest` and `used` (may be null) outlive the server.
+  // `latest` and `used` (may be null) outlive the server. `plans`: page_source.h.
   HttpServer(HttpPlaces places, std::shared_ptr<const HttpAccess> access,
-             const LatestReport* latest, UsedMemory* used = nullptr);
+             const LatestReport* latest, UsedMemory* used, PlanPage plans);
   ~HttpServer();
   base::Status Start();
   int port() const;

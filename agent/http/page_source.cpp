@@ -54,6 +54,12 @@ HttpAnswer PageSource::Make(const std::string& path) {
   return Asked(protocol::Question::kJob, route.job, *report);
 }
 
+HttpAnswer PageSource::Plan(const std::string& path) const {
+  const std::string job = RouteOf(path).job;
+  if (!HasJob(*latest_.Get(), job)) return ErrorAnswer(404, "there is no such job");
+  return Json(plans_ ? plans_(job) : "{\"schema\":1,\"plans\":[]}\n");
+}
+
 HttpAnswer PageSource::Sample(const NodeReport& report) {
   history_.Add(report, MillisecondsSince1970());
   return {.body = TextPage(is_watched_ ? EventOf(report, history_) : "")};

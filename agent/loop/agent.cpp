@@ -25,7 +25,9 @@
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/loop/state_file.h"
+#include "agent/planning/plan_timelines.h"
 #include "agent/planning/plan_worker.h"
+#include "agent/planning/timeline_worker.h"
 #include "agent/pool/driver_worker.h"
 #include "agent/report/pages.h"
 #include "base/clock.h"
@@ -250,7 +252,11 @@ bool Agent::OpenPages(const Config& config) {
     LogWarning("[http] token_file without certificate: tokens cross the network unencrypted");
   http_ = std::make_unique<HttpServer>(
       HttpPlaces{config.http, config.http_socket, static_cast<mode_t>(config.http_socket_mode)},
-      *access, &latest_, &used_memory_);
+      *access, &latest_, &used_memory_,
+      [service = plan_service_.get(),
+       timelines = PlanTimelines({"/proc/self/exe", kTimelineOption})](const std::string& job) {
+        return timelines.JsonOf(service->PlansOf(job));
+      });
   const base::Status started = http_->Start();
   if (!started.ok()) LogError("no pages: " + started.text());
   return started.ok();
