@@ -324,14 +324,14 @@ class NodeView {
     const answer = await read("/api/v1/history");
     for (const series of answer.series) this.deviceOf(series).history.load(samplesOf(answer, series));
   }
-  deviceOf({ device, model }) {
+  deviceOf({ device, model, uuid }) {
     if (!this.histories.has(device)) {
       const made = { history: new History(), figures: new Figures(), heading: element("h2", {}, `GPU ${device}`) };
       this.histories.set(device, made);
       this.devices.append(element("section", {}, made.heading, made.figures.element, made.history.element));
     }
     const found = this.histories.get(device);
-    if (model !== undefined) setText(found.heading, `GPU ${device}: ${model || "unknown model"}`);
+    if (model !== undefined) setText(found.heading, `GPU ${device}: ${model || uuid}`);
     return found;
   }
   set(state) {
