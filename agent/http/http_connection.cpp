@@ -25,19 +25,18 @@ std::string Date() {
 }
 
 // Pages change with every request, and a document is only what its type says.
-constexpr char kEveryField[] =
-    "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n";
-
 std::string FirstLines(int status, const char* type) {
   return "HTTP/1.1 " + std::to_string(status) + " " + WordsOf(status) + "\r\nDate: " + Date() +
-         "\r\nContent-Type: " + type;
+         "\r\nContent-Type: " + type +
+         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
 }
 
+constexpr char kLastLines[] = "Connection: close\r\n\r\n";
+
 std::string HeadOf(const HttpAnswer& answer) {
-  return FirstLines(answer.status, answer.type) +
-         "\r\nContent-Length: " + std::to_string(answer.body->size()) +
-         (answer.status == 405 ? "\r\nAllow: GET, HEAD" : "") + kEveryField + answer.fields +
-         "\r\n";
+  return FirstLines(answer.status, answer.type) + answer.fields +
+         (answer.status == 405 ? "Allow: GET, HEAD\r\n" : "") +
+         "Content-Length: " + std::to_string(answer.body->size()) + "\r\n" + kLastLines;
 }
 
 bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
@@ -97,8 +96,7 @@ void HttpConnection::Answer(const HttpAnswer& answer, int64_t now_ns) {
 
 void HttpConnection::BeginStream(PageText first, int64_t now_ns) {
   is_stream_ = true;
-  BeginWriting(FirstLines(200, "text/event-stream") + kEveryField + "\r\n", std::move(first),
-               now_ns);
+  BeginWriting(FirstLines(200, "text/event-stream") + kLastLines, std::move(first), now_ns);
 }
 
 void HttpConnection::Push(const PageText& event, int64_t now_ns) {
