@@ -1,6 +1,6 @@
 // The daemon: one loop of sockets, signals and deadlines around a Node. Threads: the loop's own;
-// the HTTP server's, which only read the last published report; the slab maker's; the plan
-// service's; the file closer's.
+// the HTTP server's, which only read the last published report, and jobs' plans; the slab maker's;
+// the plan service's; the file closer's.
 #pragma once
 
 #include <memory>

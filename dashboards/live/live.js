@@ -18,6 +18,7 @@ const CAUSES = {
   link_share: "its turn on the link",
   unknown: "not told: the job speaks an older protocol",
 };
+const ORIGINS = { made: "a request", kept: "the store", recalled: "an earlier run" };
 const MEMORY = [
   { name: "wanted", field: "wanted_bytes", color: ["#a4512d", "#e39a72"] },
   { name: "budget", field: "budget_bytes", color: ["#1c2430", "#e4e9ef"], dashes: [6, 4] },
@@ -444,7 +445,7 @@ class PlanPart {
   partOf(plan) {
     const figures = new Figures();
     if (plan.error) return element("p", { class: "soft" }, `GPU ${plan.device}: ${plan.error}`);
-    figures.set([["Device", `GPU ${plan.device}`], ["Strategy", plan.strategy], ["For a budget of", bytes(plan.budget_bytes)],
+    figures.set([["Device", `GPU ${plan.device}`], ["Comes from", ORIGINS[plan.origin] || plan.origin], ["Strategy", plan.strategy], ["For a budget of", bytes(plan.budget_bytes)],
       ["Iteration", milliseconds(plan.iteration_ns)], ["Operations", number(plan.operations, 0)], ["Run again", number(plan.recomputed, 0)],
       ["Leaves", bytes(plan.to_host_bytes)], ["Dropped", bytes(plan.dropped_bytes)], ["Comes back", bytes(plan.to_device_bytes)]]);
     const memory = new Chart("Memory over the iteration", [
