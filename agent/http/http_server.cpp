@@ -78,7 +78,7 @@ class HttpServer::Impl {
   }
 
   base::Status Start() {
-    const base::Status listens = Listen();
+    base::Status listens = Listen();
     if (!listens.ok()) return listens;
     WatchListeners(EPOLL_CTL_ADD, EPOLLIN);
     Watch(EPOLL_CTL_ADD, scraper_.file(), EPOLLIN, kScraped);

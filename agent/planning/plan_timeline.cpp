@@ -13,7 +13,6 @@ using scheduler::At;
 using scheduler::BufferId;
 using scheduler::IterationProfile;
 using scheduler::Operation;
-using scheduler::OperationId;
 using scheduler::Step;
 
 // Walks the plan's steps and keeps where each buffer is.
