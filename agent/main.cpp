@@ -9,6 +9,7 @@
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/planning/plan_worker.h"
+#include "agent/planning/timeline_worker.h"
 #include "agent/pool/driver_worker.h"
 #include "base/options/daemon_command_line.h"
 #include "base/options/option_help.h"
@@ -22,7 +23,7 @@ using base::DaemonTask;
 constexpr char kHelpBegin[] =
     R"(spillwayd - the node agent: shares a node's GPUs between jobs under Spillway
 
-  spillwayd [--config FILE] [--socket PATH]
+  spillwayd [--config FILE] [--socket PATH] [--log-format FORMAT]
   spillwayd --check | --show | --diff [--json] [--config FILE]
 
 )";
@@ -41,6 +42,8 @@ base::Result<DaemonCommandLine> ReadCommandLine(int argc, char** argv) {
   DaemonCommandLine line;
   const auto operands = base::TakeOptions({argv, argv + argc}, base::kDaemonRows, line);
   if (!operands) return operands.status();
+  if (line.log_format && *line.log_format != "text" && *line.log_format != "json")
+    return base::Error{"cannot use --log-format=" + *line.log_format, "it is text or json"};
   if (operands->empty()) return line;
   return base::Error{"cannot use " + operands->front(), "spillwayd takes options only"};
 }
@@ -79,14 +82,16 @@ int PrintConfig(DaemonTask task, const ConfigResult& result, const std::string& 
   return 0;
 }
 
-// Started by the plan service; not for users.
-int PlanWorker(char** limits) {
-  return RunPlanWorker(
-      {std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});
+WorkerLimits LimitsIn(char** words) {
+  return {std::strtoll(words[0], nullptr, 10), std::strtoll(words[1], nullptr, 10)};
 }
 
 int Main(int argc, char** argv) {
-  if (argc == 4 && std::strcmp(argv[1], kPlanWorkerOption) == 0) return PlanWorker(argv + 2);
+  // Started by the agent; not for users.
+  if (argc == 4 && std::strcmp(argv[1], kPlanWorkerOption) == 0)
+    return RunPlanWorker(LimitsIn(argv + 2));
+  if (argc == 4 && std::strcmp(argv[1], kTimelineOption) == 0)
+    return RunTimelineWorker(LimitsIn(argv + 2));
   if (argc == 2 && std::strcmp(argv[1], kSlabWorkerOption) == 0) return RunSlabWorker();
   const base::Result<DaemonCommandLine> line = ReadCommandLine(argc, argv);
   if (!line) {
@@ -104,7 +109,8 @@ int Main(int argc, char** argv) {
   // If the file exists now, a reload that misses it is an error, not a request for the defaults.
   if (!result.files.empty() && result.files.front() == options.config_path)
     options.config_file = MainFile::kMustBeThere;
-  StartLog(result.config.log_level);
+  const std::string format = line->log_format.value_or(result.config.log_format);
+  StartLog(result.config.log_level, format == "json" ? LogFormat::kJson : LogFormat::kText);
   MemoryReserve::Install();
   return Agent(options, result.config).Run();
 }

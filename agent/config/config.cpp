@@ -1,5 +1,8 @@
 #include "agent/config/config.h"
 
+#include <arpa/inet.h>
+#include <string.h>
+
 #include <algorithm>
 
 namespace spillway::agent {
@@ -77,6 +80,16 @@ Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_
   }
   terms.memory.limit = std::min(terms.memory.limit, memory_bytes);
   return terms;
+}
+
+bool IsLoopback(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  in6_addr six{};
+  if (inet_pton(AF_INET6, host.c_str(), &six) != 1) return host == "localhost";
+  return memcmp(&six, &in6addr_loopback, sizeof six) == 0;
 }
 
 bool FitsPattern(const std::string& pattern, const std::string& text) {

@@ -70,10 +70,16 @@ struct Config {
   int64_t socket_mode = 0666;
   std::string http;  // "127.0.0.1:9477"; empty: no HTTP server
   std::string log_level = "info";
+  std::string log_format = "text";  // or "json"
   int64_t usage_interval_ms = 500;
   std::string state;               // file of the operators' settings; empty: beside the socket
   int64_t resume_ms = 3000;        // after a start, time for an earlier instance's jobs to return
   std::vector<int64_t> operators;  // uids beside root's and the agent's own
+
+  std::string http_socket;  // path; empty: none
+  int64_t http_socket_mode = 0660;
+  std::string http_token_file, http_certificate, http_key;  // paths; empty: none
+  bool http_open = false;  // an address beyond loopback needs no token
 
   bool find_devices = true;
   std::vector<DeviceSetting> devices;
@@ -123,6 +129,10 @@ OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes);
 const AccountSetting* AccountOf(const Config& config, int64_t uid);
 
 void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes);
+
+// Whether only this machine's processes can connect to "127.0.0.1:9477". Names count as other
+// machines', but for localhost.
+bool IsLoopback(const std::string& address);
 
 bool FitsPattern(const std::string& pattern, const std::string& text);
 

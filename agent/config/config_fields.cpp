@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kHour = 3600;
 constexpr int64_t kMostBytes = int64_t{1} << 56;
+constexpr size_t kMostSocketBytes = 107;  // sizeof sockaddr_un::sun_path, without the final NUL
 
 base::Status CheckAddress(const std::string& text) {
   if (text.empty()) return base::Ok();
@@ -22,6 +23,21 @@ base::Status CheckAddress(const std::string& text) {
   return base::Error{"'" + text + "' is no address and port like 127.0.0.1:9477"};
 }
 
+base::Status CheckPath(const std::string& text) {
+  if (text.empty() || text.starts_with('/')) return base::Ok();
+  return base::Error{"'" + text + "' is no whole path"};
+}
+
+base::Status CheckSocketPath(const std::string& text) {
+  if (text.size() <= kMostSocketBytes) return CheckPath(text);
+  return base::Error{"a socket's path has at most 107 bytes"};
+}
+
+base::Status CheckFormat(const std::string& text) {
+  if (text == "text" || text == "json") return base::Ok();
+  return base::Error{"log_format is text or json"};
+}
+
 base::Status CheckLevel(const std::string& text) {
   constexpr std::string_view levels[] = {"trace", "debug", "info", "warn", "error"};
   const bool is_one = std::find(std::begin(levels), std::end(levels), text) != std::end(levels);
@@ -30,8 +46,8 @@ base::Status CheckLevel(const std::string& text) {
 }
 
 base::Status CheckSocket(const std::string& text) {
-  constexpr size_t most = 107;  // sizeof sockaddr_un::sun_path, without the final NUL
-  const bool is_one = (text.starts_with('/') || text.starts_with('@')) && text.size() <= most;
+  const bool is_one =
+      (text.starts_with('/') || text.starts_with('@')) && text.size() <= kMostSocketBytes;
   if (is_one) return base::Ok();
   return base::Error{
       "socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\""};
@@ -49,6 +65,9 @@ constexpr ConfigField kFields[] = {
      [](C& c) -> FieldPlace { return &c.http; }, CheckAddress},
     {"agent", "log_level", K::kText, 0, 0, false, "trace, debug, info, warn or error",
      [](C& c) -> FieldPlace { return &c.log_level; }, CheckLevel},
+    {"agent", "log_format", K::kText, 0, 0, true,
+     "text, or json: one object on each line, with time, level, message and a job's figures",
+     [](C& c) -> FieldPlace { return &c.log_format; }, CheckFormat},
     {"agent", "usage_interval_ms", K::kNumber, 10, kHour * 1000, false,
      "how often jobs say how they fare", [](C& c) -> FieldPlace { return &c.usage_interval_ms; }},
     {"agent", "resume_ms", K::kNumber, 0, kHour * 1000, true,
@@ -60,6 +79,23 @@ constexpr ConfigField kFields[] = {
     {"agent", "operators", K::kNumbers, 0, UINT32_MAX, false,
      "user ids that may change budgets, beside root's",
      [](C& c) -> FieldPlace { return &c.operators; }},
+    {"http", "token_file", K::kText, 0, 0, false,
+     "its line is the token that clients of the address give as \"Authorization: Bearer TOKEN\"; "
+     "empty: they need none",
+     [](C& c) -> FieldPlace { return &c.http_token_file; }, CheckPath},
+    {"http", "certificate", K::kText, 0, 0, false,
+     "with its chain, in PEM: the address then speaks HTTPS; empty: HTTP",
+     [](C& c) -> FieldPlace { return &c.http_certificate; }, CheckPath},
+    {"http", "key", K::kText, 0, 0, false, "the certificate's",
+     [](C& c) -> FieldPlace { return &c.http_key; }, CheckPath},
+    {"http", "open", K::kFlag, 0, 0, false,
+     "an address that other machines reach needs no token: whoever reaches it may look",
+     [](C& c) -> FieldPlace { return &c.http_open; }},
+    {"http", "socket", K::kText, 0, 0, true,
+     "path where local clients get the pages too, without a token; empty: none",
+     [](C& c) -> FieldPlace { return &c.http_socket; }, CheckSocketPath},
+    {"http", "socket_mode", K::kNumber, 0, 0777, true, "who they are: its permissions",
+     [](C& c) -> FieldPlace { return &c.http_socket_mode; }},
     {"devices", "find", K::kFlag, 0, 0, true, "ask NVML which devices there are",
      [](C& c) -> FieldPlace { return &c.find_devices; }},
     {"devices", "reserve", K::kSize, 0, kMostBytes, false,

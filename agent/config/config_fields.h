@@ -43,7 +43,7 @@ struct OwnerField {
   std::optional<int64_t> OwnerChange::*place;
 };
 
-// [agent], [devices], [host], [link], [planning], [arbiter], [limits]
+// [agent], [http], [devices], [host], [link], [planning], [arbiter], [limits]
 std::span<const ConfigField> ConfigFields();
 std::span<const TermsField> TermsFields();
 std::span<const OwnerField> OwnerFields();

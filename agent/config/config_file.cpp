@@ -65,9 +65,9 @@ class FileReader {
 
   void ReadTable(const std::string& name, const toml::source_region& where,
                  const toml::node& node) {
-    static const std::vector<std::string> tables = {"agent",    "devices", "host",   "link",
-                                                    "planning", "arbiter", "limits", "defaults",
-                                                    "rule",     "device",  "user",   "account"};
+    static const std::vector<std::string> tables = {
+        "agent",  "http",     "devices", "host",   "link", "planning", "arbiter",
+        "limits", "defaults", "rule",    "device", "user", "account"};
     if (std::find(tables.begin(), tables.end(), name) == tables.end())
       return SayUnknown(where, "table", name, tables);
     const bool is_list = name == "rule" || name == "device" || name == "user" || name == "account";
@@ -406,6 +406,18 @@ void AddListDifferences(std::vector<std::string> from, std::vector<std::string> 
   for (const std::string& entry : come) lines->push_back("new: " + OnOneLine(entry));
 }
 
+// Settings that are right alone, but not together.
+void CheckHttp(const std::string& path, const Config& config, std::vector<std::string>* errors) {
+  const bool is_guarded =
+      config.http_open || !config.http_token_file.empty() || IsLoopback(config.http);
+  if (!config.http.empty() && !is_guarded)
+    errors->push_back(path + ": [agent] http is " + config.http +
+                      ", where other machines can look at this node's jobs: set [http] token_file, "
+                      "or open = true if anybody may");
+  if (config.http_certificate.empty() != config.http_key.empty())
+    errors->push_back(path + ": [http] certificate and key go together; set both, or none");
+}
+
 }  // namespace
 
 ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
@@ -419,6 +431,7 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
           path + ": the memory of device " + device.uuid +
           " is a share, which takes NVML: write it in bytes, or set [devices] find = true");
   }
+  CheckHttp(path, result.config, &result.errors);
   return result;
 }
 

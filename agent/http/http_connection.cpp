@@ -15,26 +15,6 @@ namespace {
 constexpr size_t kPieceBytes = 4096;
 constexpr int kMostDiscarded = 16;  // pieces at a time, so that other clients get their turn
 
-struct Reason {
-  int status;
-  const char* words;
-};
-constexpr Reason kReasons[] = {{200, "OK"},
-                               {400, "Bad Request"},
-                               {404, "Not Found"},
-                               {405, "Method Not Allowed"},
-                               {408, "Request Timeout"},
-                               {414, "URI Too Long"},
-                               {431, "Request Header Fields Too Large"},
-                               {503, "Service Unavailable"},
-                               {505, "HTTP Version Not Supported"}};
-
-const char* WordsOf(int status) {
-  const auto* found = std::find_if(std::begin(kReasons), std::end(kReasons),
-                                   [&](const Reason& one) { return one.status == status; });
-  return found == std::end(kReasons) ? "Error" : found->words;
-}
-
 // RFC 9110, 5.6.7. The agent's locale is C.
 std::string Date() {
   const time_t now = time(nullptr);
@@ -44,64 +24,89 @@ std::string Date() {
   return {text, strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
 
+// Pages change with every request, and a document is only what its type says.
+std::string FirstLines(int status, const char* type) {
+  return "HTTP/1.1 " + std::to_string(status) + " " + WordsOf(status) + "\r\nDate: " + Date() +
+         "\r\nContent-Type: " + type +
+         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+}
+
+constexpr char kLastLines[] = "Connection: close\r\n\r\n";
+
 std::string HeadOf(const HttpAnswer& answer) {
-  return "HTTP/1.1 " + std::to_string(answer.status) + " " + WordsOf(answer.status) +
-         "\r\nDate: " + Date() + "\r\nContent-Type: " + answer.type +
-         "\r\nContent-Length: " + std::to_string(answer.body->size()) +
-         (answer.status == 405 ? "\r\nAllow: GET, HEAD" : "") + "\r\nConnection: close\r\n\r\n";
+  return FirstLines(answer.status, answer.type) + answer.fields +
+         (answer.status == 405 ? "Allow: GET, HEAD\r\n" : "") +
+         "Content-Length: " + std::to_string(answer.body->size()) + "\r\n" + kLastLines;
 }
 
 bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
 
-HttpAnswer ErrorAnswer(int status) {
-  return {
-      status, "text/plain; charset=utf-8",
-      std::make_shared<const std::string>(std::to_string(status) + " " + WordsOf(status) + "\n")};
-}
-
 uint32_t HttpConnection::events() const {
-  if (state_ == State::kWriting) return EPOLLOUT;
-  if (state_ == State::kReading || state_ == State::kClosing) return EPOLLIN;
+  if (state_ == State::kWriting) return transport_->Needs(EPOLLOUT);
+  if (state_ == State::kReading) return transport_->Needs(EPOLLIN);
+  if (state_ == State::kClosing || state_ == State::kStreaming) return EPOLLIN;
   return 0;
 }
 
 bool HttpConnection::Go(int64_t now_ns) {
   if (state_ == State::kReading) return Read(now_ns);
-  if (state_ == State::kWriting) Write(now_ns);
-  if (state_ == State::kClosing) Discard();
-  if (state_ == State::kWaiting) state_ = State::kDone;  // only a disconnect wakes a waiting client
+  if (state_ == State::kWriting) {
+    Write(now_ns);
+  } else if (state_ == State::kClosing || state_ == State::kStreaming) {
+    Discard();
+  } else {
+    state_ = State::kDone;  // only a disconnect wakes a waiting client
+  }
   return false;
 }
 
+// Reads on until nothing is left: what TLS has buffered wakes nobody.
 bool HttpConnection::Read(int64_t now_ns) {
-  char piece[kPieceBytes];
-  const ssize_t size = recv(file(), piece, sizeof piece, 0);
-  if (size < 0 && (WouldBlock() || errno == EINTR)) return false;
-  if (size <= 0) state_ = State::kDone;
-  if (size <= 0) return false;
-  const std::string_view news(piece, static_cast<size_t>(size));
-  received_ += news;
-  // A head ends with a line, so single bytes do not cause a new parse each.
-  if (news.find('\n') == news.npos && received_.size() < kMostHeadBytes) return false;
-  request_ = ReadRequestHead(received_);
-  if (request_.state == RequestHead::State::kIncomplete) return false;
+  for (;;) {
+    char piece[kPieceBytes];
+    const ssize_t size = transport_->Receive(piece, sizeof piece);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && WouldBlock()) return false;
+    if (size <= 0) state_ = State::kDone;
+    if (size <= 0) return false;
+    const std::string_view news(piece, static_cast<size_t>(size));
+    received_ += news;
+    // A head ends with a line, so single bytes do not cause a new parse each.
+    if (news.find('\n') == news.npos && received_.size() < kMostHeadBytes) continue;
+    request_ = ReadRequestHead(received_);
+    if (request_.state != RequestHead::State::kIncomplete) break;
+  }
   received_ = {};
   if (request_.state == RequestHead::State::kComplete) return true;
   Answer(ErrorAnswer(request_.status), now_ns);
   return false;
 }
 
-void HttpConnection::AwaitPage(MadePage page, int64_t now_ns) {
+void HttpConnection::AwaitPage(const std::string& path, int64_t now_ns) {
   state_ = State::kWaiting;
-  page_ = page;
+  path_ = path;
   deadline_ns_ = now_ns + kAnswerNs;
 }
 
 void HttpConnection::Answer(const HttpAnswer& answer, int64_t now_ns) {
-  head_ = HeadOf(answer);
-  if (request_.method != "HEAD") body_ = answer.body;
+  BeginWriting(HeadOf(answer), request_.method == "HEAD" ? nullptr : answer.body, now_ns);
+}
+
+void HttpConnection::BeginStream(PageText first, int64_t now_ns) {
+  is_stream_ = true;
+  BeginWriting(FirstLines(200, "text/event-stream") + kLastLines, std::move(first), now_ns);
+}
+
+void HttpConnection::Push(const PageText& event, int64_t now_ns) {
+  if (state_ == State::kStreaming) BeginWriting("", event, now_ns);
+}
+
+void HttpConnection::BeginWriting(std::string head, PageText body, int64_t now_ns) {
+  head_ = std::move(head);
+  body_ = std::move(body);
+  sent_ = 0;
   state_ = State::kWriting;
   deadline_ns_ = now_ns + kAnswerNs;
   Write(now_ns);
@@ -116,19 +121,21 @@ void HttpConnection::Write(int64_t now_ns) {
                       in_head ? head_.size() - sent_ : 0},
                      {nullptr, body_bytes - body_sent}};
     if (body_bytes > 0) rest[1].iov_base = const_cast<char*>(body_->data()) + body_sent;
-    msghdr message{};
-    message.msg_iov = rest;
-    message.msg_iovlen = 2;
-    const ssize_t sent = sendmsg(file(), &message, MSG_NOSIGNAL);
+    const ssize_t sent = transport_->Send(rest, 2);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && WouldBlock()) return;
     if (sent < 0) state_ = State::kDone;
     if (sent < 0) return;
     sent_ += static_cast<size_t>(sent);
   }
-  shutdown(file(), SHUT_WR);
-  state_ = State::kClosing;
-  deadline_ns_ = now_ns + kCloseNs;
+  EndWriting(now_ns);
+}
+
+void HttpConnection::EndWriting(int64_t now_ns) {
+  body_ = nullptr;
+  state_ = is_stream_ ? State::kStreaming : State::kClosing;
+  deadline_ns_ = now_ns + (is_stream_ ? kSilenceNs : kCloseNs);
+  if (!is_stream_) transport_->EndSending();
 }
 
 // Closing a socket with unread bytes resets it; the reset can overtake the answer (RFC 9112, 9.6).

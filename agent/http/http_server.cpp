@@ -1,18 +1,25 @@
 #include "agent/http/http_server.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <mutex>
 #include <thread>
 
+#include "agent/http/assets.h"
 #include "agent/http/http_connection.h"
-#include "agent/http/metrics.h"
+#include "agent/http/page_maker.h"
+#include "agent/http/page_source.h"
+#include "agent/http/routes.h"
 #include "agent/http/tcp_listener.h"
-#include "agent/report/pages.h"
+#include "agent/http/unix_listener.h"
 #include "base/clock.h"
 
 namespace spillway::agent {
@@ -23,11 +30,31 @@ namespace {
 // replaces the one silent for longest: a silent crowd displaces only itself. A client that sends
 // its request at once, as probes and scrapers do, is answered before the next is accepted.
 constexpr size_t kMostClients = 256;
+constexpr size_t kMostStreams = 32;
 constexpr int kMostReady = 64;
 constexpr int kMostTaken = 64;  // accepted before clients get their turn
 constexpr int64_t kNoFilesNs = 100'000'000;
 
-constexpr uint64_t kListener = 0, kMade = 1, kEnd = 2, kFirstClient = 3;
+constexpr uint64_t kListener = 0, kLocalListener = 1, kScraped = 2, kMade = 3, kPlanned = 4,
+                   kReport = 5, kEnd = 6, kFirstClient = 7;
+
+constexpr char kEventsPath[] = "/api/v1/events";
+// How long a browser waits before it connects again, in ms.
+constexpr char kStreamBegin[] = "retry: 2000\n\n";
+
+constexpr char kWhyNoPlan[] =
+    "a plan reveals the shape of its job's network, so it is shown only to those with a token "
+    "([http] "
+    "token_file), or over [http] socket";
+constexpr char kChallenge[] = "WWW-Authenticate: Bearer realm=\"spillway\"\r\n";
+
+// OpenSSL writes to sockets without MSG_NOSIGNAL.
+void IgnoreBrokenPipes() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
 
 int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
@@ -35,34 +62,64 @@ int64_t ClockNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
 class HttpServer::Impl {
  public:
-  Impl(std::string address, const LatestReport* latest, UsedMemory* used)
-      : address_(std::move(address)),
+  Impl(HttpPlaces places, std::shared_ptr<const HttpAccess> access, const LatestReport* latest,
+       UsedMemory* used, PlanPage plans)
+      : places_(std::move(places)),
+        access_(std::move(access)),
         latest_(*latest),
-        used_(used),
-        maker_([this](MadePage page) { return Make(page); }) {}
+        source_(latest, used, std::move(plans)),
+        scraper_([this](const std::string&) { return source_.Scrape(); }),
+        maker_([this](const std::string& path) { return source_.Make(path); }),
+        plan_maker_([this](const std::string& path) { return source_.Plan(path); }) {}
   ~Impl() {
     eventfd_write(end_.get(), 1);
     if (thread_.joinable()) thread_.join();
+    if (listeners_[kLocalListener]) unlink(places_.socket.c_str());
   }
 
   base::Status Start() {
-    base::Result<TcpListener> listener = ListenOnTcp(address_);
-    if (!listener) return listener.error();
-    listener_ = std::move(listener->socket);
-    port_ = listener->port;
-    Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, kListener);
+    base::Status listens = Listen();
+    if (!listens.ok()) return listens;
+    WatchListeners(EPOLL_CTL_ADD, EPOLLIN);
+    Watch(EPOLL_CTL_ADD, scraper_.file(), EPOLLIN, kScraped);
     Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
+    Watch(EPOLL_CTL_ADD, plan_maker_.file(), EPOLLIN, kPlanned);
+    Watch(EPOLL_CTL_ADD, latest_.file(), EPOLLIN, kReport);
     Watch(EPOLL_CTL_ADD, end_.get(), EPOLLIN, kEnd);
     thread_ = std::thread([this] { Run(); });
     return base::Ok();
   }
   int port() const { return port_; }
+  void SetAccess(std::shared_ptr<const HttpAccess> access) {
+    const std::lock_guard lock(mutex_);
+    access_ = std::move(access);
+  }
 
  private:
   using Clients = std::map<uint64_t, HttpConnection>;  // in order of arrival
   using State = HttpConnection::State;
 
+  base::Status Listen() {
+    if (!places_.address.empty()) {
+      base::Result<TcpListener> listener = ListenOnTcp(places_.address);
+      if (!listener) return listener.error();
+      listeners_[kListener] = std::move(listener->socket);
+      port_ = listener->port;
+    }
+    if (places_.socket.empty()) return base::Ok();
+    base::Result<base::UniqueFd> local = ListenOnPath(places_.socket, places_.socket_mode);
+    if (!local) return local.error();
+    listeners_[kLocalListener] = *std::move(local);
+    return base::Ok();
+  }
+
+  std::shared_ptr<const HttpAccess> access() const {
+    const std::lock_guard lock(mutex_);
+    return access_;
+  }
+
   void Run() {
+    IgnoreBrokenPipes();
     for (;;) {
       epoll_event events[kMostReady];
       const int count = epoll_wait(poll_.get(), events, kMostReady, WaitMs());
@@ -75,8 +132,11 @@ class HttpServer::Impl {
   }
 
   void Handle(uint64_t token) {
-    if (token == kListener) return AcceptSome();
-    if (token == kMade) return SendMadePages();
+    if (token == kListener || token == kLocalListener) return AcceptSome(token);
+    if (token == kScraped) return SendMadePages(scraper_);
+    if (token == kMade) return SendMadePages(maker_);
+    if (token == kPlanned) return SendMadePages(plan_maker_);
+    if (token == kReport) return TakeSample();
     const auto client = clients_.find(token);
     if (client != clients_.end()) Go(client);
   }
@@ -90,20 +150,54 @@ class HttpServer::Impl {
 
   void Respond(HttpConnection& connection) {
     const std::string& path = connection.request().path;
-    const bool is_made = path == "/metrics" || path == "/api/v1/status";
-    if (!is_made && path != "/healthz" && path != "/readyz")
+    const Page page = RouteOf(path).page;
+    const std::optional<HttpAnswer> asset =
+        page == Page::kAsset ? AssetAt(path) : std::optional<HttpAnswer>();
+    if (page == Page::kNone || (page == Page::kAsset && !asset))
       return connection.Answer(ErrorAnswer(404), ClockNs());
     if (connection.request().method != "GET" && connection.request().method != "HEAD")
       return connection.Answer(ErrorAnswer(405), ClockNs());
-    if (path == "/healthz") return connection.Answer({.body = Text("ok\n")}, ClockNs());
-    if (path == "/readyz") return connection.Answer(Readiness(), ClockNs());
-    const MadePage page = path == "/metrics" ? MadePage::kMetrics : MadePage::kStatus;
-    connection.AwaitPage(page, ClockNs());
-    maker_.Want(page);
+    if (!IsPublic(page) && !connection.is_local() &&
+        !access()->Admits(connection.request().authorization))
+      return connection.Answer(ErrorAnswer(401, "this page needs the agent's token", kChallenge),
+                               ClockNs());
+    if (asset) return connection.Answer(*asset, ClockNs());
+    if (page == Page::kHealth) return connection.Answer({.body = TextPage("ok\n")}, ClockNs());
+    if (page == Page::kReadiness) return connection.Answer(Readiness(), ClockNs());
+    if (page == Page::kEvents) return BeginStream(connection);
+    if (page == Page::kJobPlan && !connection.is_local() && !access()->has_token())
+      return connection.Answer(ErrorAnswer(403, kWhyNoPlan), ClockNs());
+    connection.AwaitPage(path, ClockNs());
+    MakerOf(page).Want(path);
   }
 
-  static PageText Text(std::string text) {
-    return std::make_shared<const std::string>(std::move(text));
+  PageMaker& MakerOf(Page page) {
+    if (page == Page::kMetrics) return scraper_;
+    return page == Page::kJobPlan ? plan_maker_ : maker_;
+  }
+
+  // The next sample, within a second, is its first event.
+  void BeginStream(HttpConnection& connection) {
+    if (connection.request().method == "HEAD")
+      return connection.Answer({.type = "text/event-stream", .body = TextPage("")}, ClockNs());
+    if (Streams() >= kMostStreams)
+      return connection.Answer(
+          ErrorAnswer(503, "too many clients watch already; try again later", "Retry-After: 5\r\n"),
+          ClockNs());
+    connection.BeginStream(TextPage(kStreamBegin), ClockNs());
+    source_.SetWatched(true);
+  }
+
+  size_t Streams() const {
+    return static_cast<size_t>(
+        std::count_if(clients_.begin(), clients_.end(),
+                      [](const Clients::value_type& one) { return one.second.is_stream(); }));
+  }
+
+  void TakeSample() {
+    latest_.Drain();
+    source_.SetWatched(Streams() > 0);
+    maker_.Want(kEventsPath);
   }
 
   HttpAnswer Readiness() const {
@@ -113,50 +207,47 @@ class HttpServer::Impl {
     if (report->resuming) why_not = "waiting for jobs to come back\n";
     if (report->draining) why_not = "draining\n";
     return {.status = why_not.empty() ? 200 : 503,
-            .body = Text(why_not.empty() ? "ready\n" : why_not)};
+            .body = TextPage(why_not.empty() ? "ready\n" : why_not)};
   }
 
-  std::string Make(MadePage page) const {
-    if (page == MadePage::kMetrics) {
-      const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();
-      return MetricsOf(*latest_.Get(), used_bytes);
-    }
-    protocol::Ask ask;
-    ask.form = protocol::Form::kJson;
-    return PageOf(ask, *latest_.Get());
-  }
-
-  void SendMadePages() {
-    eventfd_t ignored = 0;
-    eventfd_read(maker_.file(), &ignored);
-    for (const MadePage page : {MadePage::kMetrics, MadePage::kStatus}) {
-      const PageText text = maker_.Take(page);
-      if (text == nullptr) continue;
-      const char* const type = page == MadePage::kMetrics
-                                   ? "text/plain; version=0.0.4; charset=utf-8"
-                                   : "application/json";
+  void SendMadePages(PageMaker& maker) {
+    for (const PageMaker::Made& made : maker.Take()) {
       for (auto client = clients_.begin(); client != clients_.end();) {
         const auto next = std::next(client);
-        if (client->second.Awaits(page)) {
-          client->second.Answer({200, type, text}, ClockNs());
-          Follow(client, 0);
-        }
+        Send(made, client);
         client = next;
       }
     }
   }
 
-  void AcceptSome() {
+  void Send(const PageMaker::Made& made, Clients::iterator client) {
+    HttpConnection& connection = client->second;
+    const uint32_t before = connection.events();
+    if (connection.Awaits(made.path)) {
+      connection.Answer(made.answer, ClockNs());
+    } else if (connection.is_stream() && made.path == kEventsPath && !made.answer.body->empty()) {
+      connection.Push(made.answer.body, ClockNs());
+    }
+    Follow(client, before);
+  }
+
+  void AcceptSome(uint64_t listener) {
     for (int i = 0; i < kMostTaken; ++i) {
       base::UniqueFd socket(
-          accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+          accept4(listeners_[listener].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
         return PauseAccepting();
       if (!socket && (errno == ECONNABORTED || errno == EINTR)) continue;
       if (!socket) return;
       if (clients_.size() >= kMostClients) MakeRoom();
+      const bool is_local = listener == kLocalListener;
+      std::unique_ptr<Transport> transport =
+          is_local ? PlainTransport(std::move(socket)) : access()->Accept(std::move(socket));
+      if (transport == nullptr) continue;
       const auto client =
-          clients_.emplace(next_client_++, HttpConnection(std::move(socket), ClockNs())).first;
+          clients_
+              .emplace(next_client_++, HttpConnection(std::move(transport), is_local, ClockNs()))
+              .first;
       Watch(EPOLL_CTL_ADD, client->second.file(), EPOLLIN, client->first);
       Go(client);
     }
@@ -173,7 +264,7 @@ class HttpServer::Impl {
 
   // Without free descriptors, a watched listener would wake the thread forever.
   void PauseAccepting() {
-    Watch(EPOLL_CTL_MOD, listener_.get(), 0, kListener);
+    WatchListeners(EPOLL_CTL_MOD, 0);
     accept_again_ns_ = ClockNs() + kNoFilesNs;
   }
 
@@ -190,7 +281,7 @@ class HttpServer::Impl {
     }
     if (accept_again_ns_ == 0 || now_ns < accept_again_ns_) return;
     accept_again_ns_ = 0;
-    Watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, kListener);
+    WatchListeners(EPOLL_CTL_MOD, EPOLLIN);
   }
 
   void Follow(Clients::iterator client, uint32_t events_before) {
@@ -209,6 +300,12 @@ class HttpServer::Impl {
     return static_cast<int>(std::clamp<int64_t>((until_ns - ClockNs()) / 1'000'000 + 1, 0, 10'000));
   }
 
+  void WatchListeners(int operation, uint32_t events) const {
+    for (const uint64_t token : {kListener, kLocalListener}) {
+      if (listeners_[token]) Watch(operation, listeners_[token].get(), events, token);
+    }
+  }
+
   void Watch(int operation, int file, uint32_t events, uint64_t token) const {
     epoll_event event{};
     event.events = events;
@@ -216,24 +313,31 @@ class HttpServer::Impl {
     epoll_ctl(poll_.get(), operation, file, &event);
   }
 
-  const std::string address_;
+  const HttpPlaces places_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const HttpAccess> access_;  // guarded by mutex_
   const LatestReport& latest_;
-  UsedMemory* const used_;
   const base::UniqueFd poll_{epoll_create1(EPOLL_CLOEXEC)};
   const base::UniqueFd end_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  base::UniqueFd listener_;
+  std::array<base::UniqueFd, 2> listeners_;  // by token; invalid: none
   int port_ = -1;
   Clients clients_;
   uint64_t next_client_ = kFirstClient;
   int64_t accept_again_ns_ = 0;  // 0: accepting now
-  PageMaker maker_;
+  PageSource source_;
+  PageMaker scraper_, maker_, plan_maker_;
   std::thread thread_;
 };
 
-HttpServer::HttpServer(std::string address, const LatestReport* latest, UsedMemory* used)
-    : impl_(std::make_unique<Impl>(std::move(address), latest, used)) {}
+HttpServer::HttpServer(HttpPlaces places, std::shared_ptr<const HttpAccess> access,
+                       const LatestReport* latest, UsedMemory* used, PlanPage plans)
+    : impl_(std::make_unique<Impl>(std::move(places), std::move(access), latest, used,
+                                   std::move(plans))) {}
 HttpServer::~HttpServer() = default;
 base::Status HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }
+void HttpServer::SetAccess(std::shared_ptr<const HttpAccess> access) {
+  impl_->SetAccess(std::move(access));
+}
 
 }  // namespace spillway::agent

@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace spillway::agent {
 
-PageMaker::PageMaker(std::function<std::string(MadePage)> make)
+PageMaker::PageMaker(std::function<HttpAnswer(const std::string& path)> make)
     : make_(std::move(make)),
       made_notifier_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { Run(); }) {}
@@ -21,31 +22,32 @@ PageMaker::~PageMaker() {
   thread_.join();
 }
 
-void PageMaker::Want(MadePage page) {
+void PageMaker::Want(const std::string& path) {
   {
     const std::lock_guard lock(mutex_);
-    wanted_[static_cast<size_t>(page)] = true;
+    if (std::find(wanted_.begin(), wanted_.end(), path) == wanted_.end()) wanted_.push_back(path);
   }
   asked_.notify_one();
 }
 
-PageText PageMaker::Take(MadePage page) {
+std::vector<PageMaker::Made> PageMaker::Take() {
+  eventfd_t ignored = 0;
+  eventfd_read(made_notifier_.get(), &ignored);
   const std::lock_guard lock(mutex_);
-  return std::exchange(made_[static_cast<size_t>(page)], nullptr);
+  return std::exchange(made_, {});
 }
 
 void PageMaker::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto is_wanted = [this] { return std::find(wanted_.begin(), wanted_.end(), true); };
-    asked_.wait(lock, [&] { return ends_ || is_wanted() != wanted_.end(); });
+    asked_.wait(lock, [this] { return ends_ || !wanted_.empty(); });
     if (ends_) return;
-    const auto index = static_cast<size_t>(is_wanted() - wanted_.begin());
-    wanted_[index] = false;
+    const std::string path = std::move(wanted_.front());
+    wanted_.pop_front();
     lock.unlock();
-    auto text = std::make_shared<const std::string>(make_(static_cast<MadePage>(index)));
+    HttpAnswer answer = make_(path);
     lock.lock();
-    made_[index] = std::move(text);
+    made_.push_back({path, std::move(answer)});
     eventfd_write(made_notifier_.get(), 1);
   }
 }

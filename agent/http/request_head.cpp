@@ -83,8 +83,14 @@ bool IsField(std::string_view line) {
          std::none_of(line.begin(), line.end(), IsControl);
 }
 
-bool NamesHost(std::string_view line) {
-  return EqualIgnoringCase(line.substr(0, line.find(':')), "host");
+bool Names(std::string_view line, std::string_view field) {
+  return EqualIgnoringCase(line.substr(0, line.find(':')), field);
+}
+
+std::string ValueOf(std::string_view line) {
+  line.remove_prefix(std::min(line.size(), line.find(':') + 1));
+  const size_t first = line.find_first_not_of(" \t"), last = line.find_last_not_of(" \t");
+  return first == line.npos ? "" : std::string(line.substr(first, last - first + 1));
 }
 
 }  // namespace
@@ -97,16 +103,20 @@ RequestHead ReadRequestHead(std::string_view received) {
     if (!TakeLine(rest, &request_line)) return is_full ? RefusedHead(414) : RequestHead{};
   } while (request_line.empty());
   RequestHead head = ReadRequestLine(request_line);
-  int hosts = 0;
+  int hosts = 0, authorizations = 0;
   bool are_fields = true;
   while (head.state == RequestHead::State::kComplete) {
     if (!TakeLine(rest, &line)) return is_full ? RefusedHead(431) : RequestHead{};
     if (line.empty()) break;
     are_fields = are_fields && IsField(line);
-    hosts += NamesHost(line) ? 1 : 0;
+    hosts += Names(line, "host") ? 1 : 0;
+    if (!Names(line, "authorization")) continue;
+    ++authorizations;
+    head.authorization = ValueOf(line);
   }
   if (head.state == RequestHead::State::kRefused) return head;
   const bool is_old = request_line.ends_with("HTTP/1.0");
+  if (authorizations > 1) return RefusedHead(400);
   return are_fields && (hosts == 1 || (is_old && hosts == 0)) ? head : RefusedHead(400);
 }
 

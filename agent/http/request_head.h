@@ -19,6 +19,7 @@ struct RequestHead {
   State state = State::kIncomplete;
   int status = 200;  // of kRefused: sent to the client
   std::string method, path = {};
+  std::string authorization = {};  // that field's value
 };
 
 RequestHead ReadRequestHead(std::string_view received);

@@ -57,7 +57,9 @@ base::Result<TcpListener> ListenOnTcp(const std::string& address) {
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &wanted, &found);
+  // Where it fails, there is no address to listen on.
+  static_cast<void>(
+      getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &wanted, &found));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(
       found, [](addrinfo* list) { list != nullptr ? freeaddrinfo(list) : void(); });
   for (const addrinfo* one = found; one != nullptr && !listener.socket; one = one->ai_next)

@@ -25,7 +25,9 @@
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/loop/state_file.h"
+#include "agent/planning/plan_timelines.h"
 #include "agent/planning/plan_worker.h"
+#include "agent/planning/timeline_worker.h"
 #include "agent/pool/driver_worker.h"
 #include "agent/report/pages.h"
 #include "base/clock.h"
@@ -98,6 +100,10 @@ sigset_t HandledSignals() {
   sigemptyset(&handled);
   for (int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&handled, signal);
   return handled;
+}
+
+AccessFiles AccessFilesOf(const Config& config) {
+  return {config.http_token_file, config.http_certificate, config.http_key};
 }
 
 bool HasNoFiles() { return errno == EMFILE || errno == ENFILE; }
@@ -219,6 +225,7 @@ int Agent::Run() {
 
 std::string Agent::PagesAddress() const {
   const std::string& asked = node_->config().http;
+  if (asked.empty()) return node_->config().http_socket;
   return asked.substr(0, asked.rfind(':') + 1) + std::to_string(http_->port());
 }
 
@@ -228,17 +235,31 @@ bool Agent::Open() {
   signals_.Reset(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
   const Config& config = node_->config();
   Publish();
-  if (!config.http.empty()) {
-    http_ = std::make_unique<HttpServer>(config.http, &latest_, &used_memory_);
-    const base::Status started = http_->Start();
-    if (!started.ok()) LogError("no pages: " + started.text());
-    if (!started.ok()) return false;
-  }
+  if (!OpenPages(config)) return false;
   Watch(listener_.get(), Token(About::kListener));
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   Watch(plan_service_->file(), Token(About::kPlans));
   return true;
+}
+
+bool Agent::OpenPages(const Config& config) {
+  if (config.http.empty() && config.http_socket.empty()) return true;
+  auto access = HttpAccess::Open(AccessFilesOf(config));
+  if (!access) LogError("no pages: " + access.text());
+  if (!access) return false;
+  if ((*access)->has_token() && !(*access)->has_tls() && !IsLoopback(config.http))
+    LogWarning("[http] token_file without certificate: tokens cross the network unencrypted");
+  http_ = std::make_unique<HttpServer>(
+      HttpPlaces{config.http, config.http_socket, static_cast<mode_t>(config.http_socket_mode)},
+      *access, &latest_, &used_memory_,
+      [service = plan_service_.get(),
+       timelines = PlanTimelines({"/proc/self/exe", kTimelineOption})](const std::string& job) {
+        return timelines.JsonOf(service->PlansOf(job));
+      });
+  const base::Status started = http_->Start();
+  if (!started.ok()) LogError("no pages: " + started.text());
+  return started.ok();
 }
 
 ConfigResult Agent::ReadConfigAgain() const {
@@ -445,10 +466,10 @@ std::string Agent::PageFor(const protocol::Ask& ask, const NodeReport& report) {
                                                      : PageOf(ask, report);
 }
 void Agent::JobStarted(const JobReport& job) {
-  if (job.is_logged) LogInfo(StartLine(job));
+  if (job.is_logged) LogInfo(StartOf(job));
 }
 void Agent::JobEnded(const JobReport& job) {
-  if (job.is_logged) LogInfo(EndLine(job));
+  if (job.is_logged) LogInfo(EndOf(job));
 }
 void Agent::Warn(const std::string& line) { LogWarning(line); }
 void Agent::Note(const std::string& line) { LogNote(line); }
@@ -457,10 +478,14 @@ std::string Agent::WhatNeedsRestart() { return needs_restart_; }
 
 base::Status Agent::Reload() {
   service_.Reloading(NowNs() / 1000);
-  const ConfigResult result = ReadConfigAgain();
+  ConfigResult result = ReadConfigAgain();
+  const auto access = HttpAccess::Open(AccessFilesOf(result.config));
+  if (!access) LogError(access.text());
+  if (!access) result.errors.push_back(access.text());
   service_.Ready("serving " + node_->config().socket);
   node_->NoteReload(result.errors.empty());
   if (!result.errors.empty()) return base::Error{"nothing was changed", result.errors.front()};
+  if (http_ != nullptr) http_->SetAccess(*access);
   Config next = result.config;
   if (!options_.socket.empty()) next.socket = options_.socket;
   for (const std::string& line : DifferencesBetween(node_->config(), next))

@@ -1,6 +1,6 @@
 // The daemon: one loop of sockets, signals and deadlines around a Node. Threads: the loop's own;
-// the HTTP server's, which only read the last published report; the slab maker's; the plan
-// service's; the file closer's.
+// the HTTP server's, which only read the last published report, and jobs' plans; the slab maker's;
+// the plan service's; the file closer's.
 #pragma once
 
 #include <memory>
@@ -39,6 +39,7 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   void OpenHeldRecords(const Config& config);
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
+  bool OpenPages(const Config& config);
   std::string PagesAddress() const;
   ConfigResult ReadConfigAgain() const;
   bool CanReexecute() const;

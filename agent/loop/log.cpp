@@ -3,10 +3,12 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "agent/arbiter/amounts.h"
 
@@ -52,20 +54,55 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
   }
 };
 
-// journald adds the time, and takes the level from the priority.
-std::unique_ptr<spdlog::formatter> FormatterFor(bool to_journal) {
+// journald adds the time, and takes the level from the priority. JSON lines are whole already.
+std::unique_ptr<spdlog::formatter> FormatterFor(bool to_journal, LogFormat format) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<JournalPriority>('*');
-  formatter->set_pattern(to_journal ? "%*%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v");
+  const bool is_json = format == LogFormat::kJson;
+  formatter->set_pattern(to_journal ? "%*%v" : is_json ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v");
   return formatter;
+}
+
+LogFormat log_format = LogFormat::kText;  // set before other threads begin
+
+std::string UtcNow() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  gmtime_r(&now.tv_sec, &parts);
+  char text[32];
+  const size_t size = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:03}Z", std::string_view(text, size), now.tv_nsec / 1'000'000);
+}
+
+std::string LineOf(spdlog::level::level_enum level, const LogEvent& event) {
+  const auto name = spdlog::level::to_string_view(level);
+  nlohmann::ordered_json json = {{"time", UtcNow()},
+                                 {"level", std::string(name.data(), name.size())},
+                                 {"message", event.message}};
+  for (const auto& [key, value] : event.figures)
+    std::visit([&, key = key](const auto& one) { json[key] = one; }, value);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void Write(spdlog::level::level_enum level, const LogEvent& event) {
+  if (!spdlog::should_log(level)) return;
+  spdlog::log(level, "{}", log_format == LogFormat::kJson ? LineOf(level, event) : LogText(event));
+}
+
+std::string TextOfValue(const LogEvent::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return Value(*text);
+  if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  return fmt::format("{:.3f}", std::get<double>(value));
 }
 
 }  // namespace
 
-void StartLog(const std::string& level) {
+void StartLog(const std::string& level, LogFormat format) {
+  log_format = format;
   auto logger = std::make_shared<spdlog::logger>("spillwayd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_formatter(FormatterFor(std::getenv("JOURNAL_STREAM") != nullptr));
+  logger->set_formatter(FormatterFor(std::getenv("JOURNAL_STREAM") != nullptr, format));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(logger);
   SetLogLevel(level);
@@ -78,17 +115,28 @@ bool SetLogLevel(const std::string& level) {
   return true;
 }
 
-void LogNote(const std::string& line) { spdlog::debug("{}", line); }
-void LogInfo(const std::string& line) { spdlog::info("{}", line); }
-void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
-void LogError(const std::string& line) { spdlog::error("{}", line); }
+void LogNote(const std::string& line) { Write(spdlog::level::debug, {line}); }
+void LogInfo(const std::string& line) { Write(spdlog::level::info, {line}); }
+void LogInfo(const LogEvent& event) { Write(spdlog::level::info, event); }
+void LogWarning(const std::string& line) { Write(spdlog::level::warn, {line}); }
+void LogError(const std::string& line) { Write(spdlog::level::err, {line}); }
 
-std::string StartLine(const JobReport& job) {
-  return fmt::format("job started job={} source={} uid={} command={}", Value(job.name),
-                     NameOf(job.source), job.uid, Value(job.command));
+std::string LogText(const LogEvent& event) {
+  std::string text = event.message;
+  for (const auto& [key, value] : event.figures)
+    text += " " + std::string(key) + "=" + TextOfValue(value);
+  return text;
 }
 
-std::string EndLine(const JobReport& job) {
+LogEvent StartOf(const JobReport& job) {
+  return {"job started",
+          {{"job", job.name},
+           {"source", NameOf(job.source)},
+           {"uid", int64_t{job.uid}},
+           {"command", job.command}}};
+}
+
+LogEvent EndOf(const JobReport& job) {
   TenancyReport sum;
   for (const TenancyReport& tenancy : job.tenancies) {
     AddTo(sum.to_host_bytes, tenancy.to_host_bytes);
@@ -98,15 +146,20 @@ std::string EndLine(const JobReport& job) {
     AddTo(sum.demand_fetches, tenancy.demand_fetches);
     AddTo(sum.refused_allocations, tenancy.refused_allocations);
   }
-  return fmt::format(
-      "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} "
-      "to_host_bytes={} "
-      "to_device_bytes={} stall_seconds={:.3f} demand_fetches={} refused_allocations={} exit={}",
-      Value(job.name), NameOf(job.source), job.uid, Value(job.command),
-      static_cast<double>(job.age_ns) / 1e9, job.tenancies.size(), sum.iterations,
-      sum.to_host_bytes, sum.to_device_bytes, static_cast<double>(sum.stall_ns) / 1e9,
-      sum.demand_fetches, sum.refused_allocations,
-      job.exit_code ? std::to_string(*job.exit_code) : "unknown");
+  LogEvent event = StartOf(job);
+  event.message = "job ended";
+  event.figures.insert(event.figures.end(),
+                       {{"seconds", static_cast<double>(job.age_ns) / 1e9},
+                        {"devices", static_cast<int64_t>(job.tenancies.size())},
+                        {"iterations", sum.iterations},
+                        {"to_host_bytes", sum.to_host_bytes},
+                        {"to_device_bytes", sum.to_device_bytes},
+                        {"stall_seconds", static_cast<double>(sum.stall_ns) / 1e9},
+                        {"demand_fetches", sum.demand_fetches},
+                        {"refused_allocations", sum.refused_allocations},
+                        {"exit", job.exit_code ? LogEvent::Value(int64_t{*job.exit_code})
+                                               : LogEvent::Value("unknown")}});
+  return event;
 }
 
 }  // namespace spillway::agent

@@ -14,12 +14,15 @@
 
 namespace spillway::agent {
 
-// The owner of plans: a user, alone or within one pod or container.
+// The owner of plans: a user, alone or within one pod or container. And who asks in the owner's
+// name.
 struct PlanOwner {
   // Shares the planners: the user, or the whole pod or container, whose processes can take any user
   // id.
   std::string tenant;
   std::string name;  // of a folder; unique
+  std::string job = {};
+  uint32_t device_number = 0;  // the agent's
 };
 
 inline constexpr size_t kPlanOutcomes = static_cast<size_t>(protocol::PlanOutcome::kNotHere);

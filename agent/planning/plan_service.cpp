@@ -159,6 +159,19 @@ void PlanService::Forget(SessionId session) {
     return true;
   });
   std::erase_if(recalls_, [&](const RecallRequest& recall) { return recall.session == session; });
+  shown_.Forget(session);
+}
+
+std::vector<ShownPlans::Plan> PlanService::PlansOf(const std::string& job) const {
+  const std::lock_guard lock(mutex_);
+  return shown_.Of(job);
+}
+
+void PlanService::Show(SessionId session, const PlanOwner& owner, const char* origin,
+                       std::string_view plan) {
+  auto bytes = std::make_shared<const std::string>(plan);
+  const std::lock_guard lock(mutex_);
+  shown_.Keep({session, owner.job, owner.device_number, origin, std::move(bytes)});
 }
 
 std::vector<Planning::Reply> PlanService::TakeReplies() {
@@ -217,6 +230,7 @@ void PlanService::ServeRecalls() {
       if (!MayGive(asked.owner, plan.size())) break;
       UniqueFd file = given_.Give(asked.owner.tenant, plan);
       if (!file) break;
+      if (files.empty()) Show(asked.session, asked.owner, "recalled", plan);
       message.sizes_bytes[message.count++] = plan.size();
       files.push_back(std::move(file));
     }
@@ -385,6 +399,8 @@ void PlanService::Answer(uint64_t id, const Request& request, PlanReply reply,
     files.push_back(given_.Give(request.owner.tenant, plan));
     if (!files.front())
       return Fail(id, request, reply.planning_ns, "there is no memory for the plan");
+    Show(request.session, request.owner, reply.outcome == PlanOutcome::kKept ? "kept" : "made",
+         plan);
   }
   const std::lock_guard lock(mutex_);
   queue_.Leave(id);

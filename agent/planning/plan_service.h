@@ -24,6 +24,7 @@
 #include "agent/node/planning.h"
 #include "agent/planning/given_plans.h"
 #include "agent/planning/plan_queue.h"
+#include "agent/planning/shown_plans.h"
 #include "agent/planning/worker_process.h"
 #include "agent/planstore/plan_store.h"
 
@@ -55,6 +56,8 @@ class PlanService final : public Planning {
   void Forget(SessionId session) override;
   std::vector<Reply> TakeReplies() override;
   PlanningView View() const override;
+  // What its processes were given last. Any thread.
+  std::vector<ShownPlans::Plan> PlansOf(const std::string& job) const;
 
  private:
   struct RecallRequest {
@@ -86,6 +89,7 @@ class PlanService final : public Planning {
   void Answer(uint64_t id, const Request& request, protocol::PlanReply reply,
               std::string_view plan = {});
   bool MayGive(const PlanOwner& owner, uint64_t size_bytes);
+  void Show(SessionId session, const PlanOwner& owner, const char* origin, std::string_view plan);
   void SweepGiven();
   void Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why);
   void Log(const std::string& line);
@@ -109,6 +113,7 @@ class PlanService final : public Planning {
   std::vector<Reply> replies_;
   std::vector<std::string> lines_;
   PlanningView view_;
+  ShownPlans shown_;
   uint64_t last_id_ = 0;
   bool ending_ = false;
 

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "agent/planning/confinement.h"
-#include "base/file.h"
-#include "protocol/message.h"
+#include "agent/planning/worker_files.h"
 #include "scheduler/plan/job_planner.h"
 #include "scheduler/plan/plan_codec.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -23,35 +22,26 @@ using scheduler::Strategy;
 
 [[noreturn]] void EndForMemory() { _exit(static_cast<int>(WorkerEnd::kMemory)); }
 
-std::string ReadRequest() {
-  const off_t size = lseek(kRequestFile, 0, SEEK_END);
-  if (size < 0 || static_cast<uint64_t>(size) > protocol::kMostPlanBytes) return "";
-  return base::ReadFirst(kRequestFile, static_cast<size_t>(size)).value_or("");
-}
-
-int Answer(WorkerEnd end, std::string_view bytes) {
-  return base::WriteAll(kAnswerFile, bytes) == 0 ? static_cast<int>(end) : EXIT_FAILURE;
-}
-
 }  // namespace
 
 int RunPlanWorker(const WorkerLimits& limits) {
   std::set_new_handler(&EndForMemory);
   if (!Confine(limits)) return static_cast<int>(WorkerEnd::kNotConfined);
-  const std::string request = ReadRequest();
+  const std::string request = WorkerRequest();
   base::Result<PlanOrder> order = scheduler::DecodeOrder(std::as_bytes(std::span(request)));
-  if (!order) return Answer(WorkerEnd::kRefused, order.text());
+  if (!order) return AnswerAsWorker(WorkerEnd::kRefused, order.text());
   const Strategy* const strategy = scheduler::FindStrategy(order->job.plan.strategy);
-  if (strategy == nullptr) return Answer(WorkerEnd::kRefused, "there is no such strategy");
+  if (strategy == nullptr) return AnswerAsWorker(WorkerEnd::kRefused, "there is no such strategy");
   scheduler::PlanAnswer made = scheduler::PlanFor(
       {.pattern = std::make_shared<const scheduler::IterationPattern>(order->job.pattern),
        .device = order->device,
        .budget_bytes = order->job.budget_bytes,
        .strategy = strategy});
-  if (!made.live) return Answer(WorkerEnd::kNone, made.status.text());
+  if (!made.live) return AnswerAsWorker(WorkerEnd::kNone, made.status.text());
   order->job.plan = std::move(made.plan);
   const std::vector<std::byte> plan = scheduler::Encode(order->job);
-  return Answer(WorkerEnd::kMade, {reinterpret_cast<const char*>(plan.data()), plan.size()});
+  return AnswerAsWorker(WorkerEnd::kMade,
+                        {reinterpret_cast<const char*>(plan.data()), plan.size()});
 }
 
 }  // namespace spillway::agent

@@ -12,7 +12,7 @@ namespace spillway::base {
 enum class DaemonTask : uint8_t { kServe, kCheck, kShow, kDiff, kHelp, kVersion };
 
 struct DaemonCommandLine {
-  std::optional<std::string> config, socket;
+  std::optional<std::string> config, socket, log_format;
   DaemonTask task = DaemonTask::kServe;
   bool json = false;
 };
@@ -29,6 +29,10 @@ inline constexpr OptionRow<DaemonCommandLine> kDaemonRows[] = {
      [](DaemonCommandLine& line, const std::string& value) { line.config = value; }},
     {{"socket", 's', Value("PATH", Kind::kFile), "instead of the configuration's"},
      [](DaemonCommandLine& line, const std::string& value) { line.socket = value; }},
+    {{"log-format", 0, Value("FORMAT", Kind::kWords, "text json"),
+      "of the log on standard error, instead of the configuration's: text, or json, one object on "
+      "each line"},
+     [](DaemonCommandLine& line, const std::string& value) { line.log_format = value; }},
     TaskRow<DaemonTask::kCheck>({"check", 0, kNoValue,
                                  "say what is wrong with the configuration; the exit code is 1 "
                                  "when something is"}),

@@ -27,10 +27,11 @@ std::optional<Refusal> PlanRequests::Take(const Session& session, protocol::Rece
 
 // Pods and containers often run as root, so the owner's name includes theirs. Their processes can
 // take any user id, so the whole pod or container shares one part of the planners.
-PlanOwner PlanRequests::OwnerOf(const Session& session) const {
+PlanOwner PlanRequests::OwnerOf(const Session& session, uint32_t device) const {
   const Job& job = table_.JobOf(session);
   const std::string user = "user-" + std::to_string(session.uid());
-  PlanOwner owner = {user, user};
+  PlanOwner owner = {user, user, job.name,
+                     static_cast<uint32_t>(session.registrations.at(device).device)};
   if (!job.IsContained()) return owner;
   owner.name += '-';
   for (const char letter : job.key)
@@ -53,11 +54,12 @@ void PlanRequests::Take(const Session& session, const protocol::AskPlan& ask,
     session.channel->Send(reply);
     return;
   }
-  planning_->Ask({session.id, OwnerOf(session), ask, std::move(files.front())});
+  planning_->Ask({session.id, OwnerOf(session, ask.device), ask, std::move(files.front())});
 }
 
 void PlanRequests::Take(const Session& session, const protocol::RecallPlans& recall) {
-  if (planning_ != nullptr) return planning_->Recall(session.id, OwnerOf(session), recall);
+  if (planning_ != nullptr)
+    return planning_->Recall(session.id, OwnerOf(session, recall.device), recall);
   session.channel->Send(
       protocol::RecalledPlans{.device = recall.device, .program = recall.program});
 }

@@ -28,7 +28,7 @@ class PlanRequests {
   void Take(const Session& session, const protocol::AskPlan& ask,
             std::vector<base::UniqueFd>& files);
   void Take(const Session& session, const protocol::RecallPlans& recall);
-  PlanOwner OwnerOf(const Session& session) const;
+  PlanOwner OwnerOf(const Session& session, uint32_t device) const;
 
   const SessionTable& table_;
   Planning* const planning_;

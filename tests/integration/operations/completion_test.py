@@ -77,7 +77,7 @@ def options_in(command):
 
 def daemon_options():
     """Options that the help of spillwayd lists, with their letters."""
-    listed = re.findall(r"(?m)^ +(?:(-\w), )?(--[a-z]+)", run("spillwayd", "--help").stdout.split("\n\n", 2)[2])
+    listed = re.findall(r"(?m)^ +(?:(-\w), )?(--[a-z-]+)", run("spillwayd", "--help").stdout.split("\n\n", 2)[2])
     return {name for names in listed for name in names if name}
 
 

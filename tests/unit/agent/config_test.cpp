@@ -164,6 +164,32 @@ name = "a\"b"
           "spillway.toml:14: device GPU-01000000000000000000000000000000 is configured already"}));
 }
 
+TEST_F(ConfigFileTest, AnAddressThatOtherMachinesReachNeedsATokenOrAWord) {
+  for (const char* address : {"0.0.0.0:9477", "[::]:9477", ":9477", "10.0.0.1:9477", "node:9477",
+                              "128.0.0.1:9477", "127.example.com:9477"}) {
+    const std::string agent = std::string("[agent]\nhttp = \"") + address + "\"\n";
+    Write("spillway.toml", agent);
+    EXPECT_EQ(Errors(), Lines{std::string("spillway.toml: [agent] http is ") + address +
+                              ", where other machines can look at this node's jobs: set [http] "
+                              "token_file, or open = true if anybody may"});
+    Write("spillway.toml", agent + "[http]\nopen = true\n");
+    EXPECT_EQ(Errors(), Lines{});
+    Write("spillway.toml", agent + "[http]\ntoken_file = \"/etc/spillway/token\"\n");
+    EXPECT_EQ(Errors(), Lines{});
+  }
+  for (const char* address : {"127.0.0.1:9477", "127.1.2.3:0", "[::1]:9477", "localhost:9477"}) {
+    Write("spillway.toml", std::string("[agent]\nhttp = \"") + address + "\"\n");
+    EXPECT_EQ(Errors(), Lines{}) << address;
+  }
+}
+
+TEST_F(ConfigFileTest, ACertificateNeedsItsKeyAndPathsAreWhole) {
+  Write("spillway.toml", "[http]\ncertificate = \"/etc/a.pem\"\ntoken_file = \"token\"\n");
+  EXPECT_EQ(Errors(),
+            (Lines{"spillway.toml:3: 'token' is no whole path",
+                   "spillway.toml: [http] certificate and key go together; set both, or none"}));
+}
+
 TEST_F(ConfigFileTest, ShownTextsAreReadBack) {
   Write("spillway.toml", "[planning]\nstore = 'a\"b\\c'\n[[rule]]\njob = 'x\"y'\n");
   const Config config = Read().config;

@@ -119,7 +119,7 @@ TEST(PagesTest, SumsOfJobReportsSaturate) {
       PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), report);
   EXPECT_EQ(page.find(" -"), std::string::npos) << page;
   EXPECT_EQ(MetricsOf(report).find("spillway_host_memory_ordinary_bytes -"), std::string::npos);
-  EXPECT_EQ(EndLine(report.jobs[0]).find("to_host_bytes=-"), std::string::npos);
+  EXPECT_EQ(LogText(EndOf(report.jobs[0])).find("to_host_bytes=-"), std::string::npos);
 }
 
 TEST(PagesTest, OrdinaryMemoryIsShown) {
@@ -373,9 +373,10 @@ TEST(LogLinesTest, JobNameCannotForgeAField) {
   JobReport job = Report().jobs[0];
   job.command = "x\" uid=0";
 
-  EXPECT_EQ(StartLine(job),
+  EXPECT_EQ(LogText(StartOf(job)),
             "job started job=slurm-1201 source=slurm uid=1000 command=\"x? uid=0\"");
-  EXPECT_NE(EndLine(job).find("seconds=90.000 devices=1"), std::string::npos) << EndLine(job);
+  EXPECT_NE(LogText(EndOf(job)).find("seconds=90.000 devices=1"), std::string::npos)
+      << LogText(EndOf(job));
 }
 
 TEST(DeviceListTest, ReadsUuids) {

@@ -51,6 +51,16 @@ TEST(RequestHeadTest, HostIsRequiredOnceSinceVersion11) {
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
 }
 
+TEST(RequestHeadTest, KnowsTheAuthorization) {
+  const auto value = [](const std::string& fields) {
+    return ReadRequestHead("GET / HTTP/1.0\r\n" + fields + "\r\n").authorization;
+  };
+  EXPECT_EQ(value("authorization:  Bearer a.b \r\n"), "Bearer a.b");
+  EXPECT_EQ(value("Authorization:\r\n"), "");
+  EXPECT_EQ(value("X-Authorization: Bearer a\r\n"), "");
+  EXPECT_EQ(StatusOf("GET / HTTP/1.0\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"), 400);
+}
+
 TEST(RequestHeadTest, RefusesInvalidRequests) {
   for (const char* text : {
            "GET\r\n\r\n", "GET /\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "GET / /x HTTP/1.0\r\n\r\n",

@@ -1,0 +1,30 @@
+# Writes live_assets.cpp into the build folder: dashboards/live and Debian's dygraphs as string literals.
+#
+# Without dygraphs (package libjs-dygraphs) the page has its tables, and says that it has no charts.
+set(SPILLWAY_DYGRAPHS /usr/share/javascript/dygraphs CACHE PATH "The folder of dygraph.min.js, for the charts of the agent's page")
+
+function(spillway_live_asset address file)
+  file(READ ${file} text)
+  string(APPEND entries "      {\"${address}\", R\"asset(${text})asset\"},\n")
+  set(entries "${entries}" PARENT_SCOPE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+endfunction()
+
+function(spillway_live_assets target)
+  set(page ${CMAKE_SOURCE_DIR}/dashboards/live)
+  set(entries "")
+  spillway_live_asset(/ ${page}/index.html)
+  foreach(name live.css live.js favicon.svg)
+    spillway_live_asset(/${name} ${page}/${name})
+  endforeach()
+  if(EXISTS ${SPILLWAY_DYGRAPHS}/dygraph.min.js)
+    spillway_live_asset(/dygraph.js ${SPILLWAY_DYGRAPHS}/dygraph.min.js)
+    spillway_live_asset(/dygraph.css ${SPILLWAY_DYGRAPHS}/dygraph.min.css)
+  else()
+    message(STATUS "the agent's page has no charts: they need libjs-dygraphs")
+    string(APPEND entries "      {\"/dygraph.js\", \"\"}, {\"/dygraph.css\", \"\"},\n")
+  endif()
+  set(LIVE_ASSETS "${entries}")
+  configure_file(${CMAKE_CURRENT_SOURCE_DIR}/http/live_assets.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/live_assets.cpp @ONLY)
+  target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/live_assets.cpp)
+endfunction()

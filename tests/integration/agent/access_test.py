@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Who may read the real spillwayd's pages: token, TLS, Unix socket, and their change by a reload.
+
+    usage: access_test.py --build BUILD [unittest arguments]
+"""
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import unittest
+
+import agent_test
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+OPEN_PAGES = ("/", "/live.js", "/healthz", "/readyz")
+GUARDED_PAGES = ("/metrics", "/api/v1/status", "/api/v1/history", "/api/v1/events", "/api/v1/jobs/local-1", "/api/v1/jobs/local-1/history",
+                 "/api/v1/jobs/local-1/plan")
+
+
+class LocalConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("node", timeout=agent_test.PATIENCE_S)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+class AccessTest(agent_test.AgentFixture):
+    def setUp(self):
+        super().setUp()
+        self.token = self.folder / "token"
+        self.write_token(TOKEN)
+        self.local = self.folder / "http.sock"
+
+    def write_token(self, text):
+        self.token.write_text(text + "\n")
+        self.token.chmod(0o600)
+
+    def ask(self, page, token=None, connection=None, method="GET"):
+        """Status, fields"""
+        connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=agent_test.PATIENCE_S)
+        self.addCleanup(connection.close)
+        connection.request(method, page, headers={} if token is None else {"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        return answer.status, answer.headers
+
+    def test_pages_about_jobs_want_the_token(self):
+        self.configure(f'[http]\ntoken_file = "{self.token}"\n')
+        self.start()
+        for page in OPEN_PAGES:
+            self.assertEqual(self.ask(page)[0], 200, page)
+        for page in GUARDED_PAGES:
+            for token in None, "", TOKEN[:-1], TOKEN + "0", TOKEN.upper():
+                for method in "GET", "HEAD":
+                    status, fields = self.ask(page, token, method=method)
+                    self.assertEqual((status, fields["WWW-Authenticate"]), (401, 'Bearer realm="spillway"'), (page, token))
+        for page in GUARDED_PAGES[:4]:
+            self.assertEqual(self.ask(page, TOKEN)[0], 200, page)
+        self.assertNotIn(TOKEN, self.log())
+
+    def test_a_reload_takes_another_token_and_keeps_the_old_one_if_that_cannot_be_read(self):
+        self.configure(f'[http]\ntoken_file = "{self.token}"\n')
+        self.start()
+        self.write_token("f" * 40)
+        self.assertEqual(self.ask("/metrics", TOKEN)[0], 200)
+        self.assertEqual(self.spillway("config", "reload").returncode, 0)
+        self.assertEqual([self.ask("/metrics", token)[0] for token in (TOKEN, "f" * 40)], [401, 200])
+
+        self.token.unlink()
+        refused = self.spillway("config", "reload")
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn("token_file", refused.stderr)
+        self.assertEqual(self.ask("/metrics", "f" * 40)[0], 200)
+
+    def test_a_readable_token_file_stops_the_start(self):
+        self.token.chmod(0o644)
+        self.configure(f'[http]\ntoken_file = "{self.token}"\n')
+        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
+                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"no pages: [http] token_file {self.token} is no secret: all users have rights to it; chmod o= ", ended.stderr)
+
+    def test_the_local_socket_needs_no_token_but_the_rights_to_it(self):
+        self.configure(f'[http]\ntoken_file = "{self.token}"\nsocket = "{self.local}"\nsocket_mode = 0o640\n')
+        self.start()
+        for _ in range(2):
+            self.assertEqual(self.ask("/metrics")[0], 401)
+            self.assertEqual(self.ask("/metrics", connection=LocalConnection(self.local))[0], 200)
+            self.assertEqual(os.stat(self.local).st_mode & 0o777, 0o640)
+            self.stop(agent_test.signal.SIGKILL)  # leaves the socket's file
+            self.assertTrue(self.local.exists())
+            self.start()
+        self.stop()
+        self.assertFalse(self.local.exists())
+
+    def test_a_socket_that_another_agent_serves_is_not_taken(self):
+        self.configure(f'[http]\nsocket = "{self.local}"\n')
+        self.start()
+        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.folder / "b.sock"],
+                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
+        self.assertEqual(ended.returncode, 1)
+        self.assertEqual(self.ask("/metrics", connection=LocalConnection(self.local))[0], 200)
+
+    def make_certificate(self, name):
+        """In cert.pem and key.pem."""
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-keyout", self.folder / "key.pem", "-out", self.folder / "cert.pem", "-subj", f"/CN={name}",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+
+    def secure(self, **options):
+        context = ssl.create_default_context(cafile=self.folder / "cert.pem")
+        for name, value in options.items():
+            setattr(context, name, value)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=agent_test.PATIENCE_S, context=context)
+
+    def serve_tls(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("openssl is not installed")
+        self.make_certificate("first")
+        self.configure(f'[http]\ntoken_file = "{self.token}"\ncertificate = "{self.folder}/cert.pem"\nkey = "{self.folder}/key.pem"\n')
+        try:
+            self.start()
+        except TimeoutError:
+            self.assertIn("this spillwayd was built without OpenSSL", self.log())
+            self.skipTest("the agent was built without OpenSSL")
+
+    def test_pages_and_streams_go_over_tls(self):
+        self.serve_tls()
+        self.assertEqual(self.ask("/metrics", TOKEN, self.secure())[0], 200)
+        self.assertEqual(self.ask("/metrics", None, self.secure())[0], 401)
+        page = self.secure()
+        page.request("GET", "/dygraph.js")
+        answer = page.getresponse()
+        self.assertEqual(len(answer.read()), int(answer.headers["Content-Length"]))
+
+        stream = self.secure()
+        self.addCleanup(stream.close)
+        stream.request("GET", "/api/v1/events", headers={"Authorization": f"Bearer {TOKEN}"})
+        lines = stream.getresponse()
+        events = 0
+        while events < 3:
+            events += lines.readline().startswith(b"data: {")
+        with self.assertRaises(ssl.SSLError):
+            self.ask("/metrics", TOKEN, self.secure(maximum_version=ssl.TLSVersion.TLSv1_1))
+
+    def test_clients_without_tls_or_without_a_word_delay_no_other(self):
+        self.serve_tls()
+        for greeting in (b"", b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x02\x00", os.urandom(3000)) * 10:
+            one = socket.create_connection(("127.0.0.1", self.port), timeout=agent_test.PATIENCE_S)
+            self.addCleanup(one.close)
+            one.sendall(greeting)
+        begin = agent_test.time.monotonic()
+        self.assertEqual(self.ask("/metrics", TOKEN, self.secure())[0], 200)
+        self.assertLess(agent_test.time.monotonic() - begin, 2)
+
+    def test_a_client_that_leaves_in_the_middle_ends_nothing(self):
+        self.serve_tls()
+        for _ in range(50):
+            one = self.secure()
+            one.request("GET", "/dygraph.js")
+            one.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            one.sock.close()
+        self.assertEqual(self.ask("/metrics", TOKEN, self.secure())[0], 200)
+
+    def test_a_reload_takes_the_renewed_certificate(self):
+        self.serve_tls()
+        self.make_certificate("second")
+        self.assertEqual(self.spillway("config", "reload").returncode, 0)
+        connection = self.secure()
+        self.assertEqual(self.ask("/metrics", TOKEN, connection)[0], 200)
+
+        (self.folder / "key.pem").write_text("no key")
+        self.assertEqual(self.spillway("config", "reload").returncode, 3)
+        self.assertEqual(self.ask("/metrics", TOKEN, self.secure())[0], 200)
+
+
+del agent_test.AgentTest
+
+if __name__ == "__main__":
+    agent_test.main()
