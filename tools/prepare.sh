@@ -78,7 +78,7 @@ build() {
 }
 
 build_for_operators() {
-  ninja -C "$BUILD_DIR" -j "$JOBS" agent/all cli/all deploy/slurm/all lib/libspillway.so simulator/all tests/workloads/all
+  ninja -C "$BUILD_DIR" -j "$JOBS" agent/all cli/all deploy/slurm/all deploy/kubernetes/all lib/libspillway.so simulator/all tests/workloads/all
 }
 
 build_for_pytorch() {
