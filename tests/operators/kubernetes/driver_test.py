@@ -289,6 +289,25 @@ class SliceTest(DriverFixture):
         self.assertIn("each GPU goes to one claim, whole", self.logs())
         self.assertEqual(self.api.asked("PUT", "resourceslices"), [])
 
+    def test_says_which_right_is_missing(self):
+        with self.api.lock:
+            self.api.granted.discard(("resourceslices", "create"))
+        self.start_driver()
+        wait_for(lambda: "cannot create resourceslices" in self.logs())
+        self.assertIn("the driver's account needs the rights in deploy/kubernetes/overlays/claims/rbac.yaml", self.logs())
+
+    def test_uses_every_right_of_its_role(self):
+        self.start_driver()
+        older = json.loads(json.dumps(wait_for(self.slice)))
+        older["metadata"] = {"name": "older"}
+        self.api.put_slice(older)
+        self.agent.command("drain")
+        wait_for(lambda: self.taints() == ["spillway.dev/drained"])
+        item = claim("train")
+        self.api.put_claim(item)
+        self.prepare(item)
+        wait_for(lambda: self.api.used == self.api.granted)
+
     def test_removes_slices_of_other_names(self):
         self.start_driver()
         older = json.loads(json.dumps(wait_for(self.slice)))

@@ -5,13 +5,17 @@ It refuses what a real one refuses: unknown tokens, unknown fields of a slice, s
 import copy
 import http.server
 import json
+import pathlib
 import re
 import ssl
 import threading
 import urllib.parse
 
 import slice_schema
+import yaml
 
+ROLE = pathlib.Path(__file__).resolve().parents[3] / "deploy/kubernetes/overlays/claims/rbac.yaml"
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
 GROUP = "/apis/resource.k8s.io/v1"
 SLICES = GROUP + "/resourceslices"
 CLAIM = re.compile(GROUP + r"/namespaces/([^/]+)/resourceclaims/([^/]+)")
@@ -22,6 +26,12 @@ class Refusal(Exception):
     def __init__(self, code, message):
         super().__init__(message)
         self.code, self.message = code, message
+
+
+def granted():
+    """(resource, verb) of the role that the manifests give the driver."""
+    role, = (one for one in yaml.safe_load_all(ROLE.read_text()) if one["kind"] == "ClusterRole")
+    return {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
 
 
 def has(item, selector):
@@ -47,6 +57,7 @@ class FakeApiServer:
         self.nodes = {node: {"kind": "Node", "metadata": {"name": node, "uid": "node-uid-1"}}}
         self.claims, self.slices = {}, {}
         self.tokens = {"first"}
+        self.granted, self.used = granted(), set()
         self.conflicts = 0  # so many updates meet a change by somebody else
         self.unknown_fields = set()  # of devices: left out, as by an older server
         self.end_watches = 0  # counts up: running watches end
@@ -94,6 +105,7 @@ class FakeApiServer:
             with self.lock:
                 if token not in self.tokens:
                     raise Refusal(401, "Unauthorized")
+                self.check_rights(handler.command, url.path, query)
             if query.get("watch") == "true":
                 self.note(handler, token, 200)
                 return self.watch(handler, query)
@@ -109,6 +121,14 @@ class FakeApiServer:
         handler.send_header("Content-Length", str(len(payload)))
         handler.end_headers()
         handler.wfile.write(payload)
+
+    def check_rights(self, method, path, query):
+        resource = "nodes" if NODE.fullmatch(path) else "resourceclaims" if CLAIM.fullmatch(path) else "resourceslices"
+        is_list = method == "GET" and path == SLICES
+        verb = ("watch" if query.get("watch") else "list") if is_list else VERBS[method]
+        self.used.add((resource, verb))
+        if (resource, verb) not in self.granted:
+            raise Refusal(403, f"cannot {verb} {resource}")
 
     def note(self, handler, token, code):
         with self.lock:
