@@ -34,10 +34,13 @@ print_step_times() {
   printf '%s\n' "${STEP_TIMES[@]}"
 }
 
+# "kubernetes-client|kubectl": the package, unless there is such a program already.
 missing_packages() { # LIST
   local package
   while read -r package _; do
     case $package in '' | '#'*) continue ;; esac
+    case $package in *'|'*) command -v "${package#*|}" > /dev/null && continue ;; esac
+    package=${package%|*}
     dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || echo "$package"
   done < "$1"
 }
@@ -78,7 +81,7 @@ build() {
 }
 
 build_for_operators() {
-  ninja -C "$BUILD_DIR" -j "$JOBS" agent/all cli/all deploy/slurm/all lib/libspillway.so simulator/all tests/workloads/all
+  ninja -C "$BUILD_DIR" -j "$JOBS" agent/all cli/all deploy/slurm/all deploy/kubernetes/all lib/libspillway.so simulator/all tests/workloads/all
 }
 
 build_for_pytorch() {

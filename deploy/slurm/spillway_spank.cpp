@@ -30,7 +30,7 @@ extern "C" {
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/framework_settings.h"
-#include "deploy/slurm/agent_request.h"
+#include "deploy/agent/agent_request.h"
 #include "deploy/slurm/controller.h"
 #include "deploy/slurm/memory_request.h"
 #include "deploy/slurm/plugin_settings.h"
@@ -48,6 +48,11 @@ SPANK_PLUGIN(spillway, 1)
 namespace spillway::slurm {
 namespace {
 
+using deploy::AskAgent;
+using deploy::Patience;
+using deploy::StatusOf;
+using deploy::TellAgent;
+
 constexpr char kShards[] = "SLURM_SHARDS_ON_NODE";
 
 // This process's; of slurmstepd, one step's.
@@ -57,6 +62,8 @@ struct Plugin {
   bool step_is_managed = false;
   std::string why_not_bound;  // the step; empty: it is
 } plugin;
+
+deploy::AgentAddress Agent() { return {plugin.settings.socket, "spillway_spank"}; }
 
 int TakeOption(int, const char* text, int is_remote);
 
@@ -161,10 +168,9 @@ base::Status BeginJob(spank_t spank) {
     Fail(wanted.text());  // its steps ask again
     return base::Ok();
   }
-  if (*wanted) return StatusOf(TellAgent(plugin.settings.socket, **wanted));
+  if (*wanted) return StatusOf(TellAgent(Agent(), **wanted));
   // After a crash of the node, an earlier job of this number may be expected still.
-  static_cast<void>(
-      AskAgent(plugin.settings.socket, protocol::ForgetJob{.job = JobName(job)}, Patience::kNone));
+  static_cast<void>(AskAgent(Agent(), protocol::ForgetJob{.job = JobName(job)}, Patience::kNone));
   return base::Ok();
 }
 
@@ -175,8 +181,8 @@ base::Status BeginUnexpectedStep(spank_t spank, const protocol::ExpectJob& step)
   if (!job) return job.status();
   plugin.step_is_managed = job->has_value();
   if (!plugin.step_is_managed) return base::Ok();  // its environment has another job's shards
-  base::Status begun = StatusOf(TellAgent(plugin.settings.socket, **job));
-  return begun.ok() ? StatusOf(TellAgent(plugin.settings.socket, step)) : begun;
+  base::Status begun = StatusOf(TellAgent(Agent(), **job));
+  return begun.ok() ? StatusOf(TellAgent(Agent(), step)) : begun;
 }
 
 base::Status BeginStep(spank_t spank) {
@@ -188,7 +194,7 @@ base::Status BeginStep(spank_t spank) {
   protocol::ExpectJob wanted = Expecting(plugin.request);
   wanted.job = JobName(job);
   wanted.part = StepName(NumberOf(spank, S_JOB_STEPID));
-  const base::Result<protocol::Done> told = TellAgent(plugin.settings.socket, wanted);
+  const base::Result<protocol::Done> told = TellAgent(Agent(), wanted);
   if (told && told->outcome == protocol::Outcome::kUnknownJob)
     return BeginUnexpectedStep(spank, wanted);
   return StatusOf(told);
@@ -197,7 +203,7 @@ base::Status BeginStep(spank_t spank) {
 void EndStep(spank_t spank) {
   const protocol::ForgetJob step = {.job = JobName(NumberOf(spank, S_JOB_ID)),
                                     .part = StepName(NumberOf(spank, S_JOB_STEPID))};
-  static_cast<void>(AskAgent(plugin.settings.socket, step, Patience::kNone));
+  static_cast<void>(AskAgent(Agent(), step, Patience::kNone));
 }
 
 void PrependPreload(spank_t spank) {
@@ -222,7 +228,7 @@ base::Status EndJob(spank_t spank) {
   EndedJob ended{.job = NumberOf(spank, S_JOB_ID), .user = NumberOf(spank, S_JOB_UID)};
   const bool may_be_expected = RequestOf(spank) || plugin.settings.shard_bytes;
   const base::Result<protocol::Message> answer =
-      AskAgent(plugin.settings.socket, protocol::ForgetJob{.job = JobName(ended.job)},
+      AskAgent(Agent(), protocol::ForgetJob{.job = JobName(ended.job)},
                may_be_expected ? Patience::kRestart : Patience::kNone);
   if (!answer && !may_be_expected) return base::Ok();
   if (!answer) return answer.status();

@@ -1,17 +1,17 @@
-#include "deploy/slurm/agent_request.h"
+#include "deploy/agent/agent_request.h"
 
 #include <errno.h>
 #include <poll.h>
 
 #include "base/clock.h"
 #include "base/pause.h"
+#include "protocol/bulk.h"
 #include "protocol/socket_channel.h"
 
-namespace spillway::slurm {
+namespace spillway::deploy {
 namespace {
 
 constexpr uint16_t kLeastVersion = 7;  // with ExpectJob and ForgetJob
-constexpr int64_t kConnectNs = 10'000'000'000, kAnswerNs = 5'000'000'000;
 constexpr std::int64_t kPauseNs = 50'000'000;
 
 int64_t MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
@@ -27,8 +27,8 @@ base::Result<base::UniqueFd> Connect(const std::string& address, Patience patien
   }
 }
 
-base::Result<protocol::Message> Exchange(protocol::SocketChannel& channel,
-                                         const protocol::Message& message) {
+base::Result<protocol::Received> Exchange(protocol::SocketChannel& channel,
+                                          const protocol::Message& message) {
   const base::Error no_answer{"the node agent does not answer"};
   if (channel.Send(message) != protocol::Sent::kSent) return no_answer;
   const int64_t deadline_ns = MonotonicNow() + kAnswerNs;
@@ -36,7 +36,7 @@ base::Result<protocol::Message> Exchange(protocol::SocketChannel& channel,
     protocol::Received received = channel.Receive();
     if (received.what == protocol::Received::What::kMessage) {
       const auto* error = std::get_if<protocol::Error>(&received.message);
-      if (error == nullptr) return received.message;
+      if (error == nullptr) return received;
       return base::Error{"the node agent refuses", std::string(error->reason.view())};
     }
     const int64_t left_ms = (deadline_ns - MonotonicNow()) / 1'000'000;
@@ -46,37 +46,56 @@ base::Result<protocol::Message> Exchange(protocol::SocketChannel& channel,
   }
 }
 
-base::Status Greet(protocol::SocketChannel& channel) {
+base::Status Greet(protocol::SocketChannel& channel, const char* software) {
   protocol::Hello hello;
   hello.role = protocol::Role::kOperator;
-  hello.software = "spillway_spank";
-  const base::Result<protocol::Message> answer = Exchange(channel, hello);
+  hello.software = software;
+  const base::Result<protocol::Received> answer = Exchange(channel, hello);
   if (!answer) return answer.status();
-  const auto* welcome = std::get_if<protocol::Welcome>(&*answer);
+  const auto* welcome = std::get_if<protocol::Welcome>(&answer->message);
   if (welcome == nullptr || welcome->version < kLeastVersion)
-    return base::Error{"the node agent is older than this plugin", "", "update spillwayd"};
+    return base::Error{std::string("the node agent is older than ") + software, "",
+                       "update spillwayd"};
   channel.SetVersion(welcome->version);
   return base::Ok();
 }
 
-}  // namespace
-
-base::Result<protocol::Message> AskAgent(const std::string& socket,
-                                         const protocol::Message& request, Patience patience) {
-  base::Result<base::UniqueFd> connected = Connect(socket, patience);
+base::Result<protocol::Received> Converse(const AgentAddress& agent,
+                                          const protocol::Message& request, Patience patience) {
+  base::Result<base::UniqueFd> connected = Connect(agent.socket, patience);
   if (!connected) return connected.status();
   protocol::SocketChannel channel(*std::move(connected));
-  if (base::Status greeted = Greet(channel); !greeted.ok()) return greeted;
+  if (base::Status greeted = Greet(channel, agent.software); !greeted.ok()) return greeted;
   return Exchange(channel, request);
 }
 
-base::Result<protocol::Done> TellAgent(const std::string& socket,
-                                       const protocol::Message& request) {
-  const base::Result<protocol::Message> answer = AskAgent(socket, request);
+}  // namespace
+
+base::Result<protocol::Message> AskAgent(const AgentAddress& agent,
+                                         const protocol::Message& request, Patience patience) {
+  base::Result<protocol::Received> answer = Converse(agent, request, patience);
+  if (!answer) return answer.status();
+  return std::move(answer->message);
+}
+
+base::Result<protocol::Done> TellAgent(const AgentAddress& agent, const protocol::Message& request,
+                                       Patience patience) {
+  const base::Result<protocol::Message> answer = AskAgent(agent, request, patience);
   if (!answer) return answer.status();
   const auto* done = std::get_if<protocol::Done>(&*answer);
   if (done == nullptr) return base::Error{"the node agent's answer is not understood"};
   return *done;
+}
+
+base::Result<std::string> AskAgentForText(const AgentAddress& agent, const protocol::Ask& question,
+                                          Patience patience) {
+  const base::Result<protocol::Received> answer = Converse(agent, question, patience);
+  if (!answer) return answer.status();
+  if (const auto* done = std::get_if<protocol::Done>(&answer->message))
+    return base::Error{"the node agent refuses", std::string(done->text.view())};
+  const auto* document = std::get_if<protocol::Document>(&answer->message);
+  if (document == nullptr) return base::Error{"the node agent's answer is not understood"};
+  return protocol::ReadSealed(answer->file(), document->size_bytes);
 }
 
 base::Status StatusOf(const base::Result<protocol::Done>& answer) {
@@ -85,4 +104,4 @@ base::Status StatusOf(const base::Result<protocol::Done>& answer) {
   return base::Error{"the node agent refuses", std::string(answer->text.view())};
 }
 
-}  // namespace spillway::slurm
+}  // namespace spillway::deploy
