@@ -231,6 +231,7 @@ class SliceTest(DriverFixture):
         self.agent.command("drain")
         wait_for(lambda: self.taints() == ["spillway.dev/drained"])
         self.assertEqual(len([request for request in self.api.asked("PUT", "resourceslices") if request[3] == 409]), 3)
+        self.assertNotIn("warn", self.logs())
 
     def test_lists_again_after_410(self):
         self.start_driver()
