@@ -73,9 +73,9 @@ base::Result<protocol::Received> Converse(const AgentAddress& agent,
 
 base::Result<protocol::Message> AskAgent(const AgentAddress& agent,
                                          const protocol::Message& request, Patience patience) {
-  base::Result<protocol::Received> answer = Converse(agent, request, patience);
+  const base::Result<protocol::Received> answer = Converse(agent, request, patience);
   if (!answer) return answer.status();
-  return std::move(answer->message);
+  return answer->message;
 }
 
 base::Result<protocol::Done> TellAgent(const AgentAddress& agent, const protocol::Message& request,

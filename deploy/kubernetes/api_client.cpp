@@ -195,7 +195,8 @@ base::Error ErrorOf(const ApiAnswer& answer, const std::string& what) {
                     has_message ? status["message"].get<std::string>() : std::string()};
   if (answer.status == 401) error.remedy = "is the token in --token-file valid?";
   if (answer.status == 403)
-    error.remedy = "the driver's account needs the rights in deploy/kubernetes/overlays/claims/rbac.yaml";
+    error.remedy =
+        "the driver's account needs the rights in deploy/kubernetes/overlays/claims/rbac.yaml";
   if (answer.status == 404) error.code = ENOENT;
   return error;
 }

@@ -27,7 +27,9 @@ base::Result<SlotGrant> GrantOf(const std::vector<std::string>& ids, const std::
   std::map<std::string, int> by_gpu;
   for (const std::string& id : ids) ++by_gpu[GpuOfSlot(id)];
   SlotGrant grant;
-  for (const auto& [uuid, count] : by_gpu) {
+  for (const auto& entry : by_gpu) {
+    const std::string& uuid = entry.first;
+    const int count = entry.second;
     const auto gpu = std::find_if(gpus.begin(), gpus.end(),
                                   [&](const Gpu& known) { return known.uuid == uuid; });
     if (gpu == gpus.end()) return base::Error{"the agent knows no GPU " + uuid};

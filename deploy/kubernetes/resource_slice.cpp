@@ -39,7 +39,7 @@ ordered_json DeviceOf(const Gpu& gpu, const std::vector<Taint>& taints) {
 }  // namespace
 
 std::string SliceNameOf(const std::string& node) {
-  const std::string name = node + "-" + kDriver;
+  std::string name = node + "-" + kDriver;
   if (name.size() <= kMostName) return name;
   return name.substr(name.size() - kMostName);
 }

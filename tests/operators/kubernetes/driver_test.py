@@ -231,6 +231,7 @@ class SliceTest(DriverFixture):
         self.agent.command("drain")
         wait_for(lambda: self.taints() == ["spillway.dev/drained"])
         self.assertEqual(len([request for request in self.api.asked("PUT", "resourceslices") if request[3] == 409]), 3)
+        self.assertNotIn("warn", self.logs())
 
     def test_lists_again_after_410(self):
         self.start_driver()
@@ -384,10 +385,10 @@ class DevicePluginTest(DriverFixture):
         wait_for(lambda: watch.lists and watch.lists[-1] == {f"{GPU}-s{i}": "Healthy" for i in range(4)})
         self.agent.command("drain")
         wait_for(lambda: watch.lists[-1] == {f"{GPU}-s{i}": "Unhealthy" for i in range(4)})
-        # Kubelet restarts.
-        self.kubelet.stop()
-        self.kubelet.start()
-        wait_for(lambda: len(self.kubelet.registered) == 2)
+        for restarts, empties in enumerate((True, False), start=1):
+            self.kubelet.stop()
+            self.kubelet.start(empties)
+            wait_for(lambda: len(self.kubelet.registered) == restarts + 1)
 
     def test_allocates_slots(self):
         self.kubelet.start()

@@ -78,9 +78,11 @@ class FakeKubelet:
 
     # Device plugins.
 
-    def start(self):
-        """As at kubelet's start: the folder of device plugins is emptied."""
-        for path in self.plugins.glob("*.sock"):
+    def start(self, empties=True):
+        """As at kubelet's start: the folder of device plugins is emptied. A plugin that listens again before kubelet does keeps its socket:
+        `empties` is False.
+        """
+        for path in self.plugins.glob("*.sock" if empties else "kubelet.sock"):
             path.unlink()
         messages = self.messages["device_plugin"]
 

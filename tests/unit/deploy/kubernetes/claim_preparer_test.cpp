@@ -54,7 +54,7 @@ class ClaimPreparerTest : public testing::Test {
   // As the API server knows it. `gpu`: "gpu-1" or "gpu-2".
   ClaimName AddClaim(const std::string& name, const std::string& gpu, int64_t bytes,
                      std::vector<std::string> pods = {kPod}) {
-    const ClaimName claim{"ml", name, name + "-0"};
+    ClaimName claim{"ml", name, name + "-0"};
     AllocatedDevice device{
         .request = "gpu", .pool = "n1", .device = gpu, .share_id = "", .counted_bytes = bytes};
     api_[name] = Claim{claim, {device}, std::move(pods)};
