@@ -406,19 +406,20 @@ void AddListDifferences(std::vector<std::string> from, std::vector<std::string> 
   for (const std::string& entry : come) lines->push_back("new: " + OnOneLine(entry));
 }
 
-// Settings that are right alone, but not together.
-void CheckHttp(const std::string& path, const Config& config, std::vector<std::string>* errors) {
+}  // namespace
+
+std::vector<std::string> WrongHttpSettings(const Config& config) {
+  std::vector<std::string> wrong;
   const bool is_guarded =
       config.http_open || !config.http_token_file.empty() || IsLoopback(config.http);
   if (!config.http.empty() && !is_guarded)
-    errors->push_back(path + ": [agent] http is " + config.http +
-                      ", where other machines can look at this node's jobs: set [http] token_file, "
-                      "or open = true if anybody may");
+    wrong.push_back("[agent] http is " + config.http +
+                    ", where other machines can look at this node's jobs: set [http] token_file, "
+                    "or open = true if anybody may");
   if (config.http_certificate.empty() != config.http_key.empty())
-    errors->push_back(path + ": [http] certificate and key go together; set both, or none");
+    wrong.push_back("[http] certificate and key go together; set both, or none");
+  return wrong;
 }
-
-}  // namespace
 
 ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
   ConfigResult result;
@@ -431,7 +432,8 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
           path + ": the memory of device " + device.uuid +
           " is a share, which takes NVML: write it in bytes, or set [devices] find = true");
   }
-  CheckHttp(path, result.config, &result.errors);
+  for (const std::string& wrong : WrongHttpSettings(result.config))
+    result.errors.push_back(path + ": " + wrong);
   return result;
 }
 

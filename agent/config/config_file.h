@@ -24,6 +24,9 @@ struct ConfigResult {
 enum class MainFile : uint8_t { kMayBeMissing, kMustBeThere };
 ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file = MainFile::kMayBeMissing);
 
+// Settings of the pages that are right alone, but not together; without the file's name.
+std::vector<std::string> WrongHttpSettings(const Config& config);
+
 std::string ShowConfig(const Config& config);
 // One line per different value: "[agent] socket: A -> B".
 std::vector<std::string> DifferencesBetween(const Config& from, const Config& to);

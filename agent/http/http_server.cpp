@@ -253,13 +253,16 @@ class HttpServer::Impl {
     }
   }
 
+  // First who asks nothing, then who came last: a crowd must not end the streams of others.
   void MakeRoom() {
-    auto oldest =
-        std::find_if(clients_.begin(), clients_.end(), [](const Clients::value_type& one) {
-          return one.second.state() == State::kReading || one.second.state() == State::kClosing;
-        });
-    if (oldest == clients_.end()) oldest = clients_.begin();
-    clients_.erase(oldest);
+    auto gone = std::find_if(clients_.begin(), clients_.end(), [](const Clients::value_type& one) {
+      return one.second.state() == State::kReading || one.second.state() == State::kClosing;
+    });
+    if (gone != clients_.end()) return void(clients_.erase(gone));
+    const auto last =
+        std::find_if(clients_.rbegin(), clients_.rend(),
+                     [](const Clients::value_type& one) { return !one.second.is_stream(); });
+    clients_.erase(last == clients_.rend() ? clients_.begin() : std::prev(last.base()));
   }
 
   // Without free descriptors, a watched listener would wake the thread forever.

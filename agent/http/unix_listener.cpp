@@ -20,6 +20,12 @@ base::UniqueFd Socket() {
   return base::UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
+// Other files refuse connections, too.
+bool IsSocket(const std::string& path) {
+  struct stat facts {};
+  return lstat(path.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode);
+}
+
 bool IsAbandoned(const sockaddr_un& address) {
   const base::UniqueFd probe = Socket();
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
@@ -32,7 +38,7 @@ base::Result<base::UniqueFd> ListenOnPath(const std::string& path, mode_t mode) 
   const sockaddr_un address = AddressOf(path);
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
   base::UniqueFd file = Socket();
-  if (IsAbandoned(address)) unlink(path.c_str());
+  if (IsSocket(path) && IsAbandoned(address)) unlink(path.c_str());
   // Nobody can connect before it listens, so the mode holds from the first client on.
   if (bind(file.get(), generic, sizeof address) != 0 || chmod(path.c_str(), mode) != 0 ||
       listen(file.get(), SOMAXCONN) != 0)

@@ -482,12 +482,15 @@ base::Status Agent::Reload() {
   const auto access = HttpAccess::Open(AccessFilesOf(result.config));
   if (!access) LogError(access.text());
   if (!access) result.errors.push_back(access.text());
+  Config next = result.config;
+  if (!options_.socket.empty()) next.socket = options_.socket;
+  // A new address takes a restart, but its guards do not: the one that stays must not lose them.
+  for (const std::string& wrong : WrongHttpSettings(WithoutRestart(node_->config(), next)))
+    result.errors.push_back("until a restart " + wrong);
   service_.Ready("serving " + node_->config().socket);
   node_->NoteReload(result.errors.empty());
   if (!result.errors.empty()) return base::Error{"nothing was changed", result.errors.front()};
   if (http_ != nullptr) http_->SetAccess(*access);
-  Config next = result.config;
-  if (!options_.socket.empty()) next.socket = options_.socket;
   for (const std::string& line : DifferencesBetween(node_->config(), next))
     LogInfo("reload: " + line);
   needs_restart_.clear();

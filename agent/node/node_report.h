@@ -45,6 +45,9 @@ struct TenancyReport {
   // view.wanted_bytes is more while that may still grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
+  // Whose reports the sums above have, once for each kind. While it is the same, they grow only by
+  // what happens.
+  std::vector<SessionId> reporters;
 
   // Of one workspace; nothing: any size.
   std::optional<int64_t> WorkspaceLimitBytes() const {

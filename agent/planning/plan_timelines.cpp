@@ -20,6 +20,7 @@ using nlohmann::ordered_json;
 
 constexpr WorkerLimits kLimits = {.memory_bytes = int64_t{1} << 30, .cpu_seconds = 3};
 constexpr size_t kMostAnswerBytes = 256 << 10;
+constexpr int kMostDepth = 4;  // timeline_worker.cpp makes 3; what copies or writes JSON recurses
 
 // Of the ended or killed worker.
 int EndOf(const WorkerProcess& worker) {
@@ -43,7 +44,10 @@ base::Result<ordered_json> TimelineOf(const std::vector<std::string>& command,
   const int end = EndOf(*worker);
   const std::string text = AnswerIn(answer.get());
   if (end == static_cast<int>(WorkerEnd::kRefused)) return base::Error{"no timeline", text};
-  ordered_json json = ordered_json::parse(text, nullptr, false);
+  ordered_json json = ordered_json::parse(
+      text,
+      [](int depth, ordered_json::parse_event_t, ordered_json&) { return depth <= kMostDepth; },
+      false);
   if (end != static_cast<int>(WorkerEnd::kMade) || !json.is_object())
     return base::Error{"no timeline", "the process that makes it ended without one"};
   return json;

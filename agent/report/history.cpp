@@ -70,7 +70,7 @@ void NodeHistory::Add(const NodeReport& report, int64_t at_ms) {
 }
 
 NodeHistory::Counters NodeHistory::CountersOf(const TenancyReport& tenancy, uint64_t tick) {
-  Counters counters = {tick, tenancy.to_host_bytes, tenancy.to_device_bytes, {}};
+  Counters counters = {tick, tenancy.reporters, tenancy.to_host_bytes, tenancy.to_device_bytes, {}};
   std::copy(tenancy.parts.stall_ns.begin(), tenancy.parts.stall_ns.end(),
             counters.stall_ns.begin());
   counters.stall_ns.back() = tenancy.unparted_stall_ns;
@@ -88,7 +88,8 @@ HistorySample NodeHistory::SampleOf(const std::string& job, const TenancyReport&
   const Counters now = CountersOf(tenancy, tick_);
   const auto [found, is_new] = counters_.try_emplace({job, tenancy.device_number}, now);
   const Counters before = std::exchange(found->second, now);
-  if (is_new) return sample;
+  // A process brings all that it has moved so far.
+  if (is_new || before.reporters != now.reporters) return sample;
   sample.to_host_bytes = PerSecond(before.to_host_bytes, now.to_host_bytes, passed_ns);
   sample.to_device_bytes = PerSecond(before.to_device_bytes, now.to_device_bytes, passed_ns);
   for (size_t i = 0; i < kHistoryCauses; ++i)

@@ -70,6 +70,7 @@ class NodeHistory {
   // A job's counters at the last report.
   struct Counters {
     uint64_t tick = 0;
+    std::vector<SessionId> reporters;
     int64_t to_host_bytes = 0, to_device_bytes = 0;
     std::array<int64_t, kHistoryCauses> stall_ns = {};
   };

@@ -40,8 +40,8 @@ CUresult AroundLoad(const Handle* handle, Read read, Call call) {
   Libraries::Instance().Remove(*handle);  // of a module that ended with its context
   if (!variables.is_readable) Libraries::Instance().NoteUnreadable();
   if (variables.is_plain())
-    Libraries::Instance().Note(*handle, variables.has_constants ? DependsOn::kConstants
-                                                                : DependsOn::kNothingElse);
+    Libraries::Instance().Note(
+        *handle, variables.has_constants ? DependsOn::kConstants : DependsOn::kNothingElse);
   Know(*handle, std::move(variables));
   return result;
 }

@@ -93,6 +93,9 @@ class OpenSslServer final : public TlsServer {
   const std::unique_ptr<SSL_CTX, Freed> context_;
 };
 
+// Otherwise OpenSSL asks on the terminal.
+int NoPassphrase(char*, int, int, void*) { return 0; }
+
 }  // namespace
 
 base::Result<std::shared_ptr<const TlsServer>> TlsServer::Open(const std::string& certificate,
@@ -103,11 +106,15 @@ base::Result<std::shared_ptr<const TlsServer>> TlsServer::Open(const std::string
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
+  // A client that sends only handshake messages must not keep one read busy.
+  SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_default_passwd_cb(context.get(), NoPassphrase);
   if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1)
     return base::Error{"cannot use [http] certificate " + certificate, WhyOpenSslFailed()};
   if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return base::Error{"cannot use [http] key " + key, WhyOpenSslFailed()};
+    return base::Error{"cannot use [http] key " + key, WhyOpenSslFailed(),
+                       "a key with a passphrase must be stored without: openssl pkey"};
   return std::shared_ptr<const TlsServer>(std::make_shared<OpenSslServer>(std::move(context)));
 }
 

@@ -27,6 +27,7 @@ std::optional<Refusal> JobMessages::Take(Session& session, const protocol::Messa
 void JobMessages::On(Session& session, Registration& registration, const protocol::Usage& usage,
                      int64_t now_ns) {
   const protocol::Usage before = std::exchange(registration.usage, usage);
+  registration.has_reported = true;
   const TenantProcess process = ProcessOf(session, registration.device);
   parts_.arbiter->Holds(process, {usage.resident_bytes, usage.host_bytes});
   parts_.slabs->NoteUsage(session, usage.device, registration);

@@ -38,6 +38,11 @@ void AddHeld(const Registration& registration, uint16_t version, TenancyReport& 
   AddTo(sum.idle_workspace_bytes, registration.workspaces.idle_bytes);
 }
 
+void AddReporter(SessionId id, const Registration& registration, TenancyReport& sum) {
+  if (registration.has_reported) sum.reporters.push_back(id);
+  if (registration.parts) sum.reporters.push_back(id);
+}
+
 void Count(const Session& session, JobReport& report) {
   for (ProcessCount* count : {&report.processes, &report.parts[session.part]}) {
     ++count->all;
@@ -83,6 +88,7 @@ JobReport ReportOf(const Job& job, const SessionTable& table, const NodeFacts& f
     for (const auto& [number, registration] : session.registrations) {
       AddUsage(registration, tenancies[registration.device]);
       AddHeld(registration, session.version, tenancies[registration.device]);
+      AddReporter(id, registration, tenancies[registration.device]);
     }
   }
   for (auto& [device, tenancy] : tenancies) {

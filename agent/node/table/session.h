@@ -28,6 +28,7 @@ inline Refusal NotRegistered() {
 struct Registration {
   DeviceId device{};
   protocol::Usage usage;
+  bool has_reported = false;               // usage is the process's own
   std::optional<protocol::Account> parts;  // nullopt: an older protocol, or not reported yet
   protocol::StepTimes steps;
   std::optional<int64_t> allocated_bytes;

@@ -77,6 +77,44 @@ class AccessTest(agent_test.AgentFixture):
         self.assertIn("token_file", refused.stderr)
         self.assertEqual(self.ask("/metrics", "f" * 40)[0], 200)
 
+    def test_a_reload_takes_no_guard_from_the_address_that_stays(self):
+        """Regression: the new address took a restart, but the token was gone at once."""
+        file = self.folder / "spillway.toml"
+        self.configure(f'[http]\ntoken_file = "{self.token}"\n')
+        guarded = file.read_text()
+        everywhere = f'http = "0.0.0.0:{self.port}"'
+        file.write_text(guarded.replace(f'http = "127.0.0.1:{self.port}"', everywhere))
+        self.start()
+        for without in (guarded, guarded.replace(f'http = "127.0.0.1:{self.port}"\n', "")):
+            file.write_text(without.replace(f'token_file = "{self.token}"\n', ""))
+            refused = self.spillway("config", "reload")
+            self.assertEqual(refused.returncode, 3, refused.stderr)
+            self.assertIn("until a restart [agent] http is 0.0.0.0", refused.stderr)
+            self.assertEqual(self.ask("/api/v1/status")[0], 401)
+
+    def test_a_file_in_the_place_of_the_socket_stays(self):
+        self.local.write_text("precious")
+        self.configure(f'[http]\nsocket = "{self.local}"\n')
+        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
+                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"cannot listen on {self.local}", ended.stderr)
+        self.assertEqual(self.local.read_text(), "precious")
+
+    def test_a_key_with_a_passphrase_is_an_error(self):
+        """Regression: it was asked for on the terminal, and the agent waited."""
+        if shutil.which("openssl") is None:
+            self.skipTest("openssl is not installed")
+        self.make_certificate("first")
+        subprocess.run(["openssl", "pkey", "-in", self.folder / "key.pem", "-aes128", "-passout", "pass:secret",
+                        "-out", self.folder / "locked.pem"], check=True, capture_output=True)
+        self.configure(f'[http]\ncertificate = "{self.folder}/cert.pem"\nkey = "{self.folder}/locked.pem"\n')
+        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
+                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
+        self.assertEqual(ended.returncode, 1)
+        if "without OpenSSL" not in ended.stderr:
+            self.assertIn("a key with a passphrase must be stored without: openssl pkey", ended.stderr)
+
     def test_a_readable_token_file_stops_the_start(self):
         self.token.chmod(0o644)
         self.configure(f'[http]\ntoken_file = "{self.token}"\n')

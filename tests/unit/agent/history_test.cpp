@@ -50,6 +50,21 @@ TEST(NodeHistoryTest, RatesAreDifferencesOfCountersBySecond) {
       << "what a job moved before it was first seen is no rate";
 }
 
+// Regression: what a process had moved before it reported to this agent was shown as a rate.
+TEST(NodeHistoryTest, WhatAProcessBringsAtItsFirstReportIsNoRate) {
+  NodeHistory history;
+  TenancyReport joined = Tenancy(kGibibyte, 5'000'000, kOneSecond * 3600);
+  history.Add(ReportAt(1, {{"a", Tenancy(kGibibyte)}}), 1000);
+  joined.reporters = {SessionId{7}};
+  history.Add(ReportAt(2, {{"a", joined}}), 2000);
+  EXPECT_EQ(history.NewestOf({"a", 0})->to_host_bytes, 0);
+  EXPECT_EQ(history.NewestOf({"a", 0})->stall_permille[0], 0);
+
+  joined.to_host_bytes += 9;
+  history.Add(ReportAt(3, {{"a", joined}}), 3000);
+  EXPECT_EQ(history.NewestOf({"a", 0})->to_host_bytes, 9);
+}
+
 TEST(NodeHistoryTest, ADeviceHasTheSumOfItsJobs) {
   NodeHistory history;
   history.Add(ReportAt(1, {{"a", Tenancy(kGibibyte)}, {"b", Tenancy(kGibibyte)}}), 1000);
