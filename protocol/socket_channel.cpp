@@ -4,39 +4,17 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 
 #include <utility>
 
+#include "base/unix_endpoint.h"
 #include "base/unix_socket.h"
 
 namespace spillway::protocol {
 namespace {
 
-base::UnixAddress AddressOf(std::string_view text) {
-  const base::UnixAddress address = base::UnixAddressOf(text);
-  if (address.size == 0) errno = ENAMETOOLONG;
-  return address;
-}
-
-base::UniqueFd NewSocket() {
-  return base::UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
-
 // Nothing was sent, but a retry may succeed: the queue is full, or too many files are in flight.
 bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == ETOOMANYREFS; }
-
-// Removes the socket file of a listener that ended. False, with errno, if something else stays:
-// another kind of file, or the socket of a live listener, even one too busy to accept.
-bool RemoveStaleSocket(std::string_view address, const char* path) {
-  struct stat facts;
-  if (lstat(path, &facts) != 0) return true;
-  errno = EEXIST;
-  if (!S_ISSOCK(facts.st_mode)) return false;
-  const bool is_taken = ConnectTo(address) || errno == EAGAIN || errno == EPROTOTYPE;
-  errno = EADDRINUSE;
-  return !is_taken && unlink(path) == 0;
-}
 
 // A memfd, or a file of tmpfs. Its close does not block.
 bool IsMemory(int file) { return fcntl(file, F_GET_SEALS) >= 0; }
@@ -104,15 +82,7 @@ SocketChannel::~SocketChannel() {
 }
 
 base::UniqueFd ListenOn(std::string_view address, unsigned mode) {
-  const base::UnixAddress name = AddressOf(address);
-  base::UniqueFd socket = NewSocket();
-  if (name.size == 0 || !socket) return {};
-  const char* const path = name.name.sun_path;
-  if (name.is_path() && !RemoveStaleSocket(address, path)) return {};
-  if (bind(socket.get(), name.get(), name.size) != 0) return {};
-  if (name.is_path() && chmod(path, mode) != 0) return {};
-  if (listen(socket.get(), SOMAXCONN) != 0) return {};
-  return socket;
+  return base::ListenOn(address, SOCK_SEQPACKET, mode);
 }
 
 bool IsSeqPacket(int socket) {
@@ -122,11 +92,7 @@ bool IsSeqPacket(int socket) {
 }
 
 base::UniqueFd ConnectTo(std::string_view address) {
-  const base::UnixAddress name = AddressOf(address);
-  base::UniqueFd socket = NewSocket();
-  if (name.size == 0 || !socket) return {};
-  if (connect(socket.get(), name.get(), name.size) != 0) return {};
-  return socket;
+  return base::ConnectTo(address, SOCK_SEQPACKET);
 }
 
 base::UniqueFd AcceptFrom(int listener) {

@@ -19,8 +19,8 @@
 #include "agent/http/page_source.h"
 #include "agent/http/routes.h"
 #include "agent/http/tcp_listener.h"
-#include "agent/http/unix_listener.h"
 #include "base/clock.h"
+#include "base/unix_endpoint.h"
 
 namespace spillway::agent {
 namespace {
@@ -107,9 +107,8 @@ class HttpServer::Impl {
       port_ = listener->port;
     }
     if (places_.socket.empty()) return base::Ok();
-    base::Result<base::UniqueFd> local = ListenOnPath(places_.socket, places_.socket_mode);
-    if (!local) return local.error();
-    listeners_[kLocalListener] = *std::move(local);
+    listeners_[kLocalListener] = base::ListenOn(places_.socket, SOCK_STREAM, places_.socket_mode);
+    if (!listeners_[kLocalListener]) return base::ErrnoError("cannot listen on " + places_.socket);
     return base::Ok();
   }
 

@@ -79,6 +79,7 @@ void LaunchEffects::Merge(Family* family) {
       family->merged = effect;
     else
       MergeRoles(effect.roles, &family->merged.roles);
+    family->merged.reads_constants |= effect.reads_constants;
   }
 }
 

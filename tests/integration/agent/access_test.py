@@ -49,6 +49,13 @@ class AccessTest(agent_test.AgentFixture):
         answer = connection.getresponse()
         return answer.status, answer.headers
 
+    def refused_start(self, socket_path=None):
+        """What an agent says that cannot start."""
+        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", socket_path or self.path],
+                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
+        self.assertEqual(ended.returncode, 1)
+        return ended.stderr
+
     def test_pages_about_jobs_want_the_token(self):
         self.configure(f'[http]\ntoken_file = "{self.token}"\n')
         self.start()
@@ -95,10 +102,8 @@ class AccessTest(agent_test.AgentFixture):
     def test_a_file_in_the_place_of_the_socket_stays(self):
         self.local.write_text("precious")
         self.configure(f'[http]\nsocket = "{self.local}"\n')
-        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
-                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
-        self.assertEqual(ended.returncode, 1)
-        self.assertIn(f"cannot listen on {self.local}", ended.stderr)
+        said = self.refused_start()
+        self.assertIn(f"cannot listen on {self.local}", said)
         self.assertEqual(self.local.read_text(), "precious")
 
     def test_a_key_with_a_passphrase_is_an_error(self):
@@ -109,19 +114,15 @@ class AccessTest(agent_test.AgentFixture):
         subprocess.run(["openssl", "pkey", "-in", self.folder / "key.pem", "-aes128", "-passout", "pass:secret",
                         "-out", self.folder / "locked.pem"], check=True, capture_output=True)
         self.configure(f'[http]\ncertificate = "{self.folder}/cert.pem"\nkey = "{self.folder}/locked.pem"\n')
-        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
-                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
-        self.assertEqual(ended.returncode, 1)
-        if "without OpenSSL" not in ended.stderr:
-            self.assertIn("a key with a passphrase must be stored without: openssl pkey", ended.stderr)
+        said = self.refused_start()
+        if "without OpenSSL" not in said:
+            self.assertIn("a key with a passphrase must be stored without: openssl pkey", said)
 
     def test_a_readable_token_file_stops_the_start(self):
         self.token.chmod(0o644)
         self.configure(f'[http]\ntoken_file = "{self.token}"\n')
-        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
-                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
-        self.assertEqual(ended.returncode, 1)
-        self.assertIn(f"no pages: [http] token_file {self.token} is no secret: all users have rights to it; chmod o= ", ended.stderr)
+        said = self.refused_start()
+        self.assertIn(f"no pages: [http] token_file {self.token} is no secret: all users have rights to it; chmod o= ", said)
 
     def test_the_local_socket_needs_no_token_but_the_rights_to_it(self):
         self.configure(f'[http]\ntoken_file = "{self.token}"\nsocket = "{self.local}"\nsocket_mode = 0o640\n')
@@ -139,9 +140,7 @@ class AccessTest(agent_test.AgentFixture):
     def test_a_socket_that_another_agent_serves_is_not_taken(self):
         self.configure(f'[http]\nsocket = "{self.local}"\n')
         self.start()
-        ended = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.folder / "b.sock"],
-                               capture_output=True, text=True, timeout=agent_test.PATIENCE_S)
-        self.assertEqual(ended.returncode, 1)
+        self.refused_start(self.folder / "b.sock")
         self.assertEqual(self.ask("/metrics", connection=LocalConnection(self.local))[0], 200)
 
     def make_certificate(self, name):

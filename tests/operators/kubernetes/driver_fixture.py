@@ -1,4 +1,5 @@
 """spillway-kubernetes beside the real spillwayd, between a fake kubelet and a fake API server."""
+import functools
 import os
 import pathlib
 import shutil
@@ -11,9 +12,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests/support"))
 import node_agent  # noqa: E402
+import waiting  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
 PATIENCE_S = 30
+wait_for = functools.partial(waiting.wait_for, patience_s=PATIENCE_S)
 NODE = "node-1"
 SKIPPED = 77  # the exit code, for ctest
 GPU = node_agent.uuid_of("h200")
@@ -127,7 +130,6 @@ class DriverFixture(unittest.TestCase):
 
     def start_driver(self, *options):
         """Returns when kubelet finds it."""
-        from fake_kubelet import wait_for
         before = set(self.kubelet.drivers())
         with open(self.folder / f"driver{len(self.drivers)}.log", "ab") as log:
             process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *map(str, self.command(*options))], stdout=log, stderr=log,

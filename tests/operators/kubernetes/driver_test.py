@@ -13,12 +13,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import driver_fixture  # noqa: E402
-from driver_fixture import DEVICE, GPU, MIB, NODE, DriverFixture, claim, pod_uid  # noqa: E402
-
-
-def wait_for(look, is_there=bool):
-    import fake_kubelet
-    return fake_kubelet.wait_for(look, is_there)
+from driver_fixture import DEVICE, GPU, MIB, NODE, DriverFixture, claim, pod_uid, wait_for  # noqa: E402
 
 
 class RegistrationTest(DriverFixture):

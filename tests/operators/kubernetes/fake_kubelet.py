@@ -7,7 +7,6 @@ import pathlib
 import subprocess
 import sys
 import threading
-import time
 
 import grpc
 
@@ -133,15 +132,3 @@ class DeviceWatch:
         self.stream.cancel()
         self.thread.join()
         self.channel.close()
-
-
-def wait_for(look, is_there=bool, patience_s=30):
-    """The first look that is there."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        seen = look()
-        if is_there(seen):
-            return seen
-        if time.monotonic() >= deadline:
-            raise TimeoutError(f"did not come within {patience_s} s; last seen: {seen!r}")
-        time.sleep(0.05)

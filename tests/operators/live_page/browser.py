@@ -21,7 +21,8 @@ class Browser:
     """One page of one browser. Its console's errors and warnings are kept in `complaints`."""
 
     def __init__(self, width=1280, height=900, is_dark=False):
-        self.folder = tempfile.TemporaryDirectory(prefix="spillway-browser.")
+        # The browser's last processes may still write there when it has ended.
+        self.folder = tempfile.TemporaryDirectory(prefix="spillway-browser.", ignore_cleanup_errors=True)
         to_read, self.write_end = os.pipe()
         self.read_end, to_write = os.pipe()
         # Chromium reads commands from descriptor 3 and writes to 4.

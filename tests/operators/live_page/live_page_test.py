@@ -232,7 +232,7 @@ class LivePageTest(unittest.TestCase):
         self.browser.ask("Network.setBlockedURLs", urls=["*/dygraph.js"])
         self.open()
         self.assertIn("built without charts", self.text("main"))
-        self.assertIn("280 MiB", self.text("main section"))
+        self.assertTrue(self.browser.wait_for("document.querySelector('main section')?.textContent.includes('280 MiB')"), self.text("main section"))
         self.assertEqual(self.browser.run("document.querySelectorAll('canvas').length"), 0)
 
 

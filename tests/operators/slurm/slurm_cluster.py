@@ -9,10 +9,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
+import sys
 
-PATIENCE_S = 60
-TURN_S = 0.05  # between two looks
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from waiting import PATIENCE_S, wait_for  # noqa: E402
+
 NODE = socket.gethostname()
 PROGRAMS = "munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc", "scontrol", "scancel", "squeue"
 FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
@@ -29,18 +30,6 @@ def why_not():
     if not os.access(FREEZER, os.W_OK) or not FREEZER.is_mount():
         return f"{FREEZER} cannot be written: Slurm 22.05 without systemd needs control groups of version 1"
     return ""
-
-
-def wait_for(look, is_there=bool, patience_s=PATIENCE_S):
-    """The first look that is there."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        seen = look()
-        if is_there(seen):
-            return seen
-        if time.monotonic() >= deadline:
-            raise TimeoutError(f"did not come within {patience_s} s; last seen: {seen!r}")
-        time.sleep(TURN_S)
 
 
 def free_ports(count):

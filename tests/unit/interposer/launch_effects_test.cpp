@@ -87,6 +87,21 @@ TEST_F(LaunchEffectsTest, TwoProvedKindsSpeakForOthers) {
   EXPECT_FALSE(Speaks(3, 3));
 }
 
+// An exact kind that was only observed never asked which module its function is of.
+TEST_F(LaunchEffectsTest, OneKindThatMayReadConstantsSaysSoForOthers) {
+  Effect* const observed = effects_.ForExperiment(Kind(1));
+  observed->stage = Stage::kObserved;
+  observed->roles = {};
+  observed->roles.push_back({Role::kOverwrites, true});
+  observed->roles.push_back({Role::kReads, true});
+  effects_.Learned(Kind(1));
+  Prove(2);
+  Prove(3);
+  effects_.Find(Kind(3))->reads_constants = true;
+  effects_.Learned(Kind(3));
+  EXPECT_TRUE(effects_.Expected(Kind(4), 2)->reads_constants);
+}
+
 TEST_F(LaunchEffectsTest, ARefutedKindSilencesTheOthers) {
   Prove(1);
   Prove(2);
