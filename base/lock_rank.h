@@ -9,12 +9,12 @@ namespace spillway::base {
 enum class LockRank {
   kJobs,           // creating and retiring a job (runtime.cpp); no application calls
   kPlannerThread,  // learning, planning, following the agent (planning/); no application calls
+  kOwnMappings,    // the program's own virtual memory (own_mappings.h); no application calls
   kMaking,         // the right to make memory resident; no application calls (launches, copies)
   kState,          // ledger, residency, timeline, pools; no device waits, no application calls
   kPlan,           // the position in the plan (plan_walk.h); leaf
   kStream,         // one stream's events (timeline.h); no device waits, no application calls
   kPools,          // the attributes that memory pools report (ledger/pools.h); leaf
-  kOwnMappings,    // the program's own virtual memory (own_mappings.h); no device waits
   kGraphs,         // the memory that instantiated graphs name (graphs.h); leaf
   kExports,        // exported memory (export_service.h); no device waits
   kImports,        // imported memory (imports.h); no application calls

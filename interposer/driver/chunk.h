@@ -32,4 +32,10 @@ struct Chunk {
 };
 using Chunks = std::vector<Chunk*>;
 
+// What the program asked for when it made memory (CUmemAllocationProp).
+struct OwnMemoryKind {
+  CUmemAllocationHandleType handle_type = CU_MEM_HANDLE_TYPE_NONE;
+  bool is_for_rdma = false;  // gpuDirectRDMACapable
+};
+
 }  // namespace spillway::interposer

@@ -106,11 +106,12 @@ bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
   return true;
 }
 
-CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
+CUresult ChunkPool::Create(size_t bytes, const OwnMemoryKind& kind,
                            CUmemGenericAllocationHandle* out) const {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.requestedHandleTypes = type;
+  properties.requestedHandleTypes = kind.handle_type;
+  properties.allocFlags.gpuDirectRDMACapable = kind.is_for_rdma;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
   return driver::MemCreate(out, bytes, &properties);
 }
@@ -118,17 +119,41 @@ CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
 // A container may forbid descriptors that the device promises.
 bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   CUmemGenericAllocationHandle handle;
-  CUresult result = shareable_ ? Create(bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &handle)
-                               : CUDA_ERROR_NOT_SUPPORTED;
+  CUresult result =
+      shareable_ ? Create(bytes, {.handle_type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR}, &handle)
+                 : CUDA_ERROR_NOT_SUPPORTED;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
-    result = Create(bytes, CU_MEM_HANDLE_TYPE_NONE, &handle);
+    result = Create(bytes, {}, &handle);
   if (result != CUDA_SUCCESS) return false;
+  out->push_back(Add(handle, bytes));
+  return true;
+}
+
+Chunk* ChunkPool::Add(CUmemGenericAllocationHandle handle, size_t bytes) {
   created_bytes_ += bytes;
   held_peak_bytes_ = std::max(held_peak_bytes_, held_bytes());
   chunks_.push_back(std::make_unique<Chunk>(Chunk{.handle = handle, .bytes = bytes}));
   chunks_.back()->position = chunks_.size() - 1;
-  out->push_back(chunks_.back().get());
+  return chunks_.back().get();
+}
+
+bool ChunkPool::TakeWhole(size_t bytes, const OwnMemoryKind& kind, Chunks* out) {
+  RetryFullDevice();
+  if (!ReleaseForRoom(bytes, ceiling_bytes_)) return false;
+  CUmemGenericAllocationHandle handle;
+  if (Create(bytes, kind, &handle) != CUDA_SUCCESS) return false;
+  out->push_back(Add(handle, bytes));
   return true;
+}
+
+Chunk* ChunkPool::Adopt(CUmemGenericAllocationHandle handle, size_t bytes) {
+  Discharge(bytes);
+  return Add(handle, bytes);
+}
+
+void ChunkPool::Disown(Chunk* chunk) {
+  charged_bytes_ += chunk->bytes;
+  Remove(chunk);
 }
 
 // False: free chunks do not suffice.
@@ -202,6 +227,10 @@ Chunk* ChunkPool::FindOfSize(size_t bytes, base::FunctionRef<bool(Chunk*)> accep
 void ChunkPool::Release(Chunk* chunk) {
   if (chunk->mappings > 0 && mapped_) mapped_->Unmap(chunk);
   driver::MemRelease(chunk->handle);
+  Remove(chunk);
+}
+
+void ChunkPool::Remove(Chunk* chunk) {
   if (chunk->IsPiece()) ForgetPiece(chunk->piece);
   created_bytes_ -= chunk->bytes;
   const size_t position = chunk->position;

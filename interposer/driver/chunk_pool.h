@@ -81,6 +81,12 @@ class ChunkPool {
   // Without cutting, of chunks that are no pieces (Note [Pieces]). False, too, without a layout.
   bool TakeBesidePieces(size_t bytes, Chunks* out);
   void TakeFree(Chunk* chunk) { free_.Remove(chunk); }
+  // One new chunk of all bytes, as the program once made its own.
+  bool TakeWhole(size_t bytes, const OwnMemoryKind& kind, Chunks* out);
+  // Memory that the program made, and that was charged. It is a taken chunk from now on.
+  Chunk* Adopt(CUmemGenericAllocationHandle handle, size_t bytes);
+  // A taken chunk becomes the program's again, and is charged.
+  void Disown(Chunk* chunk);
   // Shared chunks go back to the driver, which keeps them for the other processes.
   void Give(Chunks* chunks);
   void ReleaseAll();
@@ -131,8 +137,9 @@ class ChunkPool {
   void Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes);
   bool CreateFor(size_t bytes, Chunks* out);
   bool CreateOne(size_t bytes, Chunks* out);
-  CUresult Create(size_t bytes, CUmemAllocationHandleType type,
-                  CUmemGenericAllocationHandle* out) const;
+  CUresult Create(size_t bytes, const OwnMemoryKind& kind, CUmemGenericAllocationHandle* out) const;
+  Chunk* Add(CUmemGenericAllocationHandle handle, size_t bytes);
+  void Remove(Chunk* chunk);
   size_t RoomBytes() const { return std::max(ceiling_bytes_, held_bytes()) - held_bytes(); }
   void RetryFullDevice();
   enum class Releasing : bool { kAll, kNoPieces };

@@ -47,7 +47,7 @@ SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr a
   if (ended != CUDA_SUCCESS) return ended;
   JobMemory* const job = is_asked ? spillway::interposer::JobOwning(address) : nullptr;
   const std::optional<Allocation> allocation = job ? job->view().Describe(address) : std::nullopt;
-  if (!allocation) return Driver().cuIpcGetMemHandle(handle, address);
+  if (!allocation || allocation->is_mapping) return Driver().cuIpcGetMemHandle(handle, address);
   if (spillway::interposer::Pools::Instance().PoolOf(allocation->base))
     return CUDA_ERROR_INVALID_VALUE;
   return spillway::entry::ExportService::Instance().HandleOf(job, allocation->base, handle);

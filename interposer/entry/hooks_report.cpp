@@ -41,7 +41,9 @@ void CorrectExtent(CUpointer_attribute attribute, const Extent& extent, void* da
   }
 }
 
+// At the program's own addresses the driver's answers are right.
 void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocation, void* data) {
+  if (allocation.is_mapping) return;
   CorrectExtent(attribute, {allocation.base, allocation.requested_bytes}, data);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {
@@ -170,7 +172,8 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
   if (!allocation) return result;
   spillway::entry::CorrectAttribute(attribute, *allocation, data);
   // Device memory has no host pointer, even while it is parked.
-  return attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ? CUDA_ERROR_INVALID_VALUE : result;
+  const bool is_host_pointer = attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER;
+  return is_host_pointer && !allocation->is_mapping ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,

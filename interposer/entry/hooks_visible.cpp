@@ -1,47 +1,18 @@
 // After these calls device memory may be visible to others, or host-visible memory reachable for
 // kernels, without further calls. So all work counts as visible. (ledger/visible_work.h)
 #include "interposer/driver/driver_api.h"
-#include "interposer/entry/end_records.h"
 #include "interposer/entry/export.h"
-#include "interposer/entry/reentry_guard.h"
-#include "interposer/ledger/visible_work.h"
-
-namespace spillway::entry {
-namespace {
-
-CUresult MarkVisibleIf(CUresult result) {
-  const ReentryGuard guard;
-  if (result != CUDA_SUCCESS) return result;
-  interposer::VisibleWork::MakeAllWorkVisible();
-  return guard.IsOutermost() ? EndRecordsOfVisibleWork() : result;
-}
-
-bool LetsOthersIn(const CUmemAccessDesc* accesses, size_t count) {
-  return count > 1 ||
-         (count == 1 && accesses && accesses->location.type != CU_MEM_LOCATION_TYPE_DEVICE);
-}
-
-}  // namespace
-}  // namespace spillway::entry
+#include "interposer/entry/mark_visible.h"
 
 using spillway::driver::Driver;
-using spillway::entry::LetsOthersIn;
 using spillway::entry::MarkVisibleIf;
 
 #define SPILLWAY_SHOWS(name, parameters, arguments) \
   SPILLWAY_EXPORT CUresult name parameters { return MarkVisibleIf(Driver().name arguments); }
-SPILLWAY_SHOWS(cuMemExportToShareableHandle,
-               (void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-                unsigned long long flags),
-               (out, handle, type, flags))
 SPILLWAY_SHOWS(cuMemImportFromShareableHandle,
                (CUmemGenericAllocationHandle * handle, void* shared,
                 CUmemAllocationHandleType type),
                (handle, shared, type))
-SPILLWAY_SHOWS(cuMemGetHandleForAddressRange,
-               (void* out, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
-                unsigned long long flags),
-               (out, address, bytes, type, flags))
 SPILLWAY_SHOWS(cuMemPoolExportToShareableHandle,
                (void* out, CUmemoryPool pool, CUmemAllocationHandleType type,
                 unsigned long long flags),
@@ -63,9 +34,3 @@ SPILLWAY_SHOWS(cuGraphicsMapResources,
 SPILLWAY_SHOWS(cuGraphicsMapResources_ptsz,
                (unsigned int count, CUgraphicsResource* resources, CUstream stream),
                (count, resources, stream))
-
-SPILLWAY_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes,
-                                        const CUmemAccessDesc* accesses, size_t count) {
-  const CUresult result = Driver().cuMemSetAccess(address, bytes, accesses, count);
-  return LetsOthersIn(accesses, count) ? MarkVisibleIf(result) : result;
-}

@@ -169,6 +169,7 @@ Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed
     state_.residency.Free(range, {});
     return nullptr;
   }
+  state_.budget.Want(range->size_bytes);
   Know(range);
   if (*awaits_freed) state_.residency.Pin(range);
   return range;
@@ -192,7 +193,6 @@ void Allocations::Know(Range* range) {
         scheduler::JobEvent::Allocate(range->id, static_cast<std::int64_t>(size_bytes)), nullptr);
   state_.ledger.AddRange(range);
   ++state_.counters.allocations;
-  state_.budget.Want(range->size_bytes);
   state_.counters.over_budget_allocations += state_.counters.wanted_bytes > state_.budget.bytes();
   state_.host_grant.UpdateLimits();
   TraceNow(&state_.trace, TraceKind::kAllocated, range);
@@ -217,7 +217,7 @@ bool Allocations::FitsBudget(size_t size_bytes) const {
 void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits,
                               bool* is_ours) {
   Allocation* const found = state_.FindBase(base);
-  *is_ours = found != nullptr;
+  *is_ours = found && !found->is_mapping;
   if (!*is_ours) return;
   UseList busy;
   if (!stream) busy = state_.timeline.Unfinished();

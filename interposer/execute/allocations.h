@@ -45,6 +45,8 @@ class Allocations {
   bool FreeAsync(CUdeviceptr base, StreamName stream);
 
   bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+  // Enters a range into the books: the recorder, the plan and the ledger know it from now on.
+  void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
 
  private:
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -55,7 +57,6 @@ class Allocations {
   Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed)
       SPILLWAY_REQUIRES(kStateLock);
   CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
-  void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(kStateLock);
   bool FreeAtOnce(CUdeviceptr base, bool waits, bool* is_ours) SPILLWAY_EXCLUDES(kStateLock);

@@ -23,6 +23,7 @@
 #include "interposer/execute/launch_path.h"
 #include "interposer/execute/locked_calls.h"
 #include "interposer/execute/memory_scan.h"
+#include "interposer/execute/own_memory.h"
 #include "interposer/execute/parking.h"
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/post_launch_scan.h"
@@ -63,6 +64,7 @@ class JobMemory {
   EffectLearning& learning() { return learning_; }
   HeldRanges& held_ranges() { return held_; }
   Sharing& sharing() { return sharing_; }
+  OwnMemory& own_memory() { return own_memory_; }
   Grants& grants() { return grants_; }
   PlanFollower& plan() { return plan_; }
   CallRecorder& recording() { return recording_; }
@@ -107,6 +109,8 @@ class JobMemory {
   Charges charges_{state_, parking_, eviction_, replays_, allocations_};
   HeldRanges held_{state_};
   Sharing sharing_{state_, restores_, replays_, held_, calls_};
+  OwnMemory own_memory_{state_, waits_,   parking_,     restores_,
+                        frees_, replays_, allocations_, held_};
   JobView view_{state_, waits_, frees_, replay_checks_, plan_};
   ProgramStreams streams_{state_, eviction_};
 };

@@ -32,6 +32,7 @@ struct Allocation {
   std::uint64_t id = 0;  // unique in the process
   AllocationKind kind = AllocationKind::kRange;
   Unmovable unmovable = Unmovable::kNo;
+  bool is_mapping = false;  // at an address of the program's own (own_mappings.h)
 };
 
 }  // namespace spillway::interposer

@@ -1,50 +1,67 @@
 #include "interposer/ledger/own_mappings.h"
 
 namespace spillway::interposer {
+namespace {
 
-using base::MutexLock;
+// No handle of the driver's has this bit: they are small numbers or addresses.
+constexpr CUmemGenericAllocationHandle kOurs = CUmemGenericAllocationHandle{1} << 60;
 
-void OwnMappings::Created(CUmemGenericAllocationHandle handle, const Memory& memory) {
-  const MutexLock lock(mutex_);
-  handles_[handle] = {std::make_shared<Physical>(Physical{memory, 1}), 1};
+}  // namespace
+
+OwnMappings& OwnMappings::Instance() {
+  static OwnMappings* const mappings = new OwnMappings;  // calls come until the process ends
+  return *mappings;
 }
 
-void OwnMappings::Retained(CUmemGenericAllocationHandle handle, CUdeviceptr address) {
-  const MutexLock lock(mutex_);
-  const auto next = mappings_.upper_bound(address);
-  if (next == mappings_.begin()) return;
-  const std::shared_ptr<Physical>& physical = std::prev(next)->second;
-  Handle& entry = handles_[handle];
-  entry.physical = physical;
-  ++entry.references;
-  ++physical->holders;
+OwnMappings::Memory* OwnMappings::Created(CUmemGenericAllocationHandle real, size_t bytes,
+                                          const CUmemAllocationProp& properties, void* payer) {
+  const CUmemGenericAllocationHandle handle = kOurs | ++created_;
+  auto memory = std::make_unique<Memory>();
+  *memory = {
+      .handle = handle, .bytes = bytes, .properties = properties, .payer = payer, .real = real};
+  return (memory_[handle] = std::move(memory)).get();
 }
 
-void OwnMappings::Mapped(CUdeviceptr base, CUmemGenericAllocationHandle handle) {
-  const MutexLock lock(mutex_);
-  const auto found = handles_.find(handle);
-  if (found == handles_.end()) return;
-  ++found->second.physical->holders;
-  mappings_[base] = found->second.physical;
+OwnMappings::Memory* OwnMappings::Find(CUmemGenericAllocationHandle handle) {
+  const auto found = memory_.find(handle);
+  return found == memory_.end() ? nullptr : found->second.get();
 }
 
-void OwnMappings::Let(const std::shared_ptr<Physical>& physical, Ended* ended) {
-  if (--physical->holders == 0) ended->push_back(physical->memory);
+void OwnMappings::Mapped(CUdeviceptr base, size_t bytes, Memory* memory) {
+  mappings_[base] = {base, bytes, memory};
+  ++memory->mappings;
 }
 
-void OwnMappings::Released(CUmemGenericAllocationHandle handle, Ended* ended) {
-  const auto found = handles_.find(handle);
-  if (found == handles_.end()) return;
-  Let(found->second.physical, ended);
-  if (--found->second.references == 0) handles_.erase(found);
+void OwnMappings::Unmapped(CUdeviceptr base) {
+  const auto found = mappings_.find(base);
+  --found->second.memory->mappings;
+  mappings_.erase(found);
 }
 
-void OwnMappings::Unmapped(CUdeviceptr base, size_t bytes, Ended* ended) {
-  auto at = mappings_.lower_bound(base);
-  while (at != mappings_.end() && at->first < base + bytes) {
-    Let(at->second, ended);
-    at = mappings_.erase(at);
+void OwnMappings::Ended(const Memory* memory) { memory_.erase(memory->handle); }
+
+OwnMappings::List OwnMappings::Within(CUdeviceptr base, size_t bytes) const {
+  List list;
+  auto at = mappings_.upper_bound(base);
+  if (at != mappings_.begin() && std::prev(at)->second.end() > base) --at;
+  for (; at != mappings_.end() && at->first < base + bytes; ++at) list.push_back(at->second);
+  return list;
+}
+
+OwnMappings::List OwnMappings::Around(CUdeviceptr base, size_t bytes) const {
+  return Within(base - 1, bytes + 2);
+}
+
+bool OwnMappings::HasNeighbour(const Mapping& mapping) const {
+  return Around(mapping.base, mapping.bytes).size() > 1;
+}
+
+std::vector<OwnMappings::Memory*> OwnMappings::RangesOf(const void* payer) const {
+  std::vector<Memory*> ranges;
+  for (const auto& [handle, memory] : memory_) {
+    if (memory->range && memory->payer == payer) ranges.push_back(memory.get());
   }
+  return ranges;
 }
 
 }  // namespace spillway::interposer

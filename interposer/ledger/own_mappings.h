@@ -1,12 +1,16 @@
-// Physical memory that the program holds itself (cuMemCreate), with its handles and mappings.
+// The program's own device memory (cuMemCreate): its handles, and where the program has mapped it.
 //
-// `payer` is an opaque value that is returned when the memory ends.
+// The program gets handles of ours, as the memory behind one may change while it is away. Memory
+// has two states. The driver's: `real` is its handle. A range's: the job moves it (own_memory.h),
+// and `range` is where that is: at the program's mapping, or at addresses of ours without one.
+//
+// Books only. Called by the hooks of these functions, which hold the mutex throughout.
 // Invariants
 //  1. Memory ends when all references to its handle are released and all its mappings are unmapped,
 //     in any order (cuMemRelease: "the memory will be freed when all outstanding mappings are
 //     unmapped and all references released").
-//  2. The driver may reuse a handle or an address as soon as it has ended. So the driver's call is
-//     made with the lock held, and its end is noted before a new beginning. The call does not wait.
+//  2. A range has at most one mapping of the program's: further ones are the driver's, of memory
+//     that stays.
 #pragma once
 
 #include <cstddef>
@@ -23,48 +27,52 @@ namespace spillway::interposer {
 class OwnMappings {
  public:
   struct Memory {
-    void* payer;
-    size_t bytes;
+    CUmemGenericAllocationHandle handle = 0;  // the program's
+    size_t bytes = 0;
+    CUmemAllocationProp properties = {};
+    void* payer = nullptr;  // returned as it came
+    CUmemGenericAllocationHandle real =
+        0;                   // the driver's; of a range, once that is pinned for good
+    CUdeviceptr range = 0;   // 0: it is the driver's
+    bool stays = false;      // never a range, or pinned for good
+    bool is_in_run = false;  // pinned, as other mappings are next to it
+    size_t references = 1;
+    size_t mappings = 0;
   };
-  using Ended = std::vector<Memory>;
+  struct Mapping {
+    CUdeviceptr base;
+    size_t bytes;
+    Memory* memory;
+    bool IsRange() const { return memory->range == base; }
+    CUdeviceptr end() const { return base + bytes; }
+  };
+  using List = std::vector<Mapping>;
 
-  void Created(CUmemGenericAllocationHandle handle, const Memory& memory);
-  void Retained(CUmemGenericAllocationHandle handle, CUdeviceptr address);
-  void Mapped(CUdeviceptr base, CUmemGenericAllocationHandle handle);
+  static OwnMappings& Instance();
 
-  // `call()` is the driver's. `ended` receives the memory that ends with it.
-  template <class Call>
-  CUresult Release(CUmemGenericAllocationHandle handle, Ended* ended, Call call) {
-    const base::MutexLock lock(mutex_);
-    const CUresult result = call();
-    if (result == CUDA_SUCCESS) Released(handle, ended);
-    return result;
-  }
-  template <class Call>
-  CUresult Unmap(CUdeviceptr base, size_t bytes, Ended* ended, Call call) {
-    const base::MutexLock lock(mutex_);
-    const CUresult result = call();
-    if (result == CUDA_SUCCESS) Unmapped(base, bytes, ended);
-    return result;
-  }
+  mutable base::Mutex mutex{base::LockRank::kOwnMappings};
+
+  Memory* Created(CUmemGenericAllocationHandle real, size_t bytes,
+                  const CUmemAllocationProp& properties, void* payer) SPILLWAY_REQUIRES(mutex);
+  // Null: it is none of these.
+  Memory* Find(CUmemGenericAllocationHandle handle) SPILLWAY_REQUIRES(mutex);
+  void Mapped(CUdeviceptr base, size_t bytes, Memory* memory) SPILLWAY_REQUIRES(mutex);
+  void Unmapped(CUdeviceptr base) SPILLWAY_REQUIRES(mutex);
+  // Without references and mappings.
+  void Ended(const Memory* memory) SPILLWAY_REQUIRES(mutex);
+
+  // All that overlap, by address; also parts of some.
+  List Within(CUdeviceptr base, size_t bytes) const SPILLWAY_REQUIRES(mutex);
+  // The same, and those that begin or end there.
+  List Around(CUdeviceptr base, size_t bytes) const SPILLWAY_REQUIRES(mutex);
+  bool HasNeighbour(const Mapping& mapping) const SPILLWAY_REQUIRES(mutex);
+  std::vector<Memory*> RangesOf(const void* payer) const SPILLWAY_REQUIRES(mutex);
 
  private:
-  struct Physical {
-    Memory memory;
-    size_t holders = 0;
-  };
-  struct Handle {
-    std::shared_ptr<Physical> physical;
-    size_t references = 0;
-  };
-
-  static void Let(const std::shared_ptr<Physical>& physical, Ended* ended);
-  void Released(CUmemGenericAllocationHandle handle, Ended* ended) SPILLWAY_REQUIRES(mutex_);
-  void Unmapped(CUdeviceptr base, size_t bytes, Ended* ended) SPILLWAY_REQUIRES(mutex_);
-
-  base::Mutex mutex_{base::LockRank::kOwnMappings};
-  std::unordered_map<CUmemGenericAllocationHandle, Handle> handles_ SPILLWAY_GUARDED_BY(mutex_);
-  std::map<CUdeviceptr, std::shared_ptr<Physical>> mappings_ SPILLWAY_GUARDED_BY(mutex_);
+  std::unordered_map<CUmemGenericAllocationHandle, std::unique_ptr<Memory>> memory_
+      SPILLWAY_GUARDED_BY(mutex);
+  std::map<CUdeviceptr, Mapping> mappings_ SPILLWAY_GUARDED_BY(mutex);
+  CUmemGenericAllocationHandle created_ SPILLWAY_GUARDED_BY(mutex) = 0;
 };
 
 }  // namespace spillway::interposer

@@ -13,6 +13,7 @@
 #include "interposer/driver/host_memory.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/libraries.h"
+#include "interposer/ledger/own_mappings.h"
 #include "interposer/planning/agent_session.h"
 #include "interposer/planning/planner_thread.h"
 #include "interposer/runtime/report.h"
@@ -126,7 +127,21 @@ bool EraseGlobals(Matches matches) {
   return has_any;
 }
 
+// Memory of cuMemCreate does not end with a context. What cannot be brought back is lost.
+void ReturnOwnMemory(JobMemory* job) {
+  OwnMappings& own = OwnMappings::Instance();
+  const base::MutexLock lock(own.mutex);
+  for (OwnMappings::Memory* const memory : own.RangesOf(job)) {
+    const CUdeviceptr base = std::exchange(memory->range, 0);
+    memory->stays = true;
+    if (memory->real || job->own_memory().Pin(memory->handle, base, Unmovable::kOwnMapping,
+                                              &memory->real) == CUDA_SUCCESS)
+      job->own_memory().Disown(base);
+  }
+}
+
 void Retire(JobMemory* job) {
+  ReturnOwnMemory(job);
   EraseGlobals([job](const Global& global) { return global.context == job->context(); });
   HostRegions::Instance().ContextEnded(job->context());
   PlannerThread::Instance().Detach(job);

@@ -4,7 +4,7 @@
 
 namespace spillway::interposer {
 
-bool Mappings::Map(CUdeviceptr base, const Chunks& chunks) {
+bool Mappings::Map(CUdeviceptr base, const Chunks& chunks, Users users) {
   size_t done_bytes = 0;
   for (const Chunk* chunk : chunks) {
     if (driver::MemMap(base + done_bytes, chunk->bytes, chunk->handle) != CUDA_SUCCESS) break;
@@ -12,14 +12,14 @@ bool Mappings::Map(CUdeviceptr base, const Chunks& chunks) {
   }
   size_t wanted_bytes = 0;
   for (const Chunk* chunk : chunks) wanted_bytes += chunk->bytes;
-  if (done_bytes == wanted_bytes && AllowDevices(base, done_bytes)) return true;
+  if (done_bytes == wanted_bytes && AllowDevices(base, done_bytes, users)) return true;
   if (done_bytes) driver::MemUnmap(base, done_bytes);
   return false;
 }
 
 bool Mappings::MapHost(CUdeviceptr base, size_t bytes, const driver::HostMemory& host) {
   if (driver::MemMap(base, bytes, host.handle) != CUDA_SUCCESS) return false;
-  if (AllowDevices(base, bytes)) return true;
+  if (AllowDevices(base, bytes, Users::kDeviceAndPeers)) return true;
   driver::MemUnmap(base, bytes);
   return false;
 }
@@ -32,11 +32,12 @@ CUdeviceptr Mappings::MapAnew(size_t bytes, const Chunks& chunks) {
   return 0;
 }
 
-bool Mappings::AllowDevices(CUdeviceptr base, size_t bytes) {
+bool Mappings::AllowDevices(CUdeviceptr base, size_t bytes, Users users) {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   if (driver::MemSetAccess(base, bytes, &access, 1) != CUDA_SUCCESS) return false;
+  if (users == Users::kDevice) return true;
   for (const CUdevice peer : peers_) SetPeerAt(base, bytes, peer, true);
   return true;
 }

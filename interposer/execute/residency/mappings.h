@@ -1,10 +1,12 @@
 // What is mapped at the job's addresses, and which devices may use it.
 //
 // Called by residency's classes with the state lock held. Owns the addresses. Knows no ranges.
-// Invariant: whatever is mapped may be used by the job's device and by all its peers.
+// Invariant: whatever is mapped may be used by the job's device and by all its peers; the program's
+// own memory by the device alone (cuCtxEnablePeerAccess does not cover it).
 // Never: waits. The caller knows that nothing uses what it unmaps.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "interposer/driver/address_arena.h"
@@ -22,8 +24,9 @@ class Mappings {
   void GiveAddresses(CUdeviceptr base, size_t bytes) { addresses_.Give(base, bytes); }
   bool OwnsAddress(CUdeviceptr address) const { return addresses_.Owns(address); }
 
+  enum class Users : std::uint8_t { kDeviceAndPeers, kDevice };
   // False: nothing is mapped.
-  bool Map(CUdeviceptr base, const Chunks& chunks);
+  bool Map(CUdeviceptr base, const Chunks& chunks, Users users = Users::kDeviceAndPeers);
   bool MapHost(CUdeviceptr base, size_t bytes, const driver::HostMemory& host);
   // At new addresses; 0: nothing is mapped.
   CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
@@ -35,7 +38,7 @@ class Mappings {
   void ReleaseAll() { addresses_.ReleaseAll(); }
 
  private:
-  bool AllowDevices(CUdeviceptr base, size_t bytes);
+  bool AllowDevices(CUdeviceptr base, size_t bytes, Users users);
 
   const int device_;
   AddressArena addresses_;

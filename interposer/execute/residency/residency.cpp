@@ -118,6 +118,64 @@ void Residency::Free(Range* range, const UseList& busy) {
   freed_.Add(range);
 }
 
+Range* Residency::Adopt(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle,
+                        const OwnMemoryKind& kind) {
+  Range* const range = ranges_.Add(base, bytes);
+  range->BeginLife();
+  range->is_mapping = range->is_own = true;
+  range->own_kind = kind;
+  range->NoteMapped({chunks_.Adopt(handle, bytes)});
+  range->place = Place::kDevice;
+  range->requested_bytes = bytes;
+  range->holds_addresses = false;
+  range->last_touch = TouchClock();
+  range->ready_after.Clear();
+  range->ordered.clear();
+  RangeUses::OpenFastPath(range, 0);
+  return range;
+}
+
+bool Residency::Relocate(Range* range, CUdeviceptr to) {
+  const CUdeviceptr from = range->base;
+  const CUdeviceptr target = to ? to : mappings_.TakeAddresses(range->size_bytes);
+  if (!target) return false;
+  if (!MapElsewhere(range, target)) {
+    if (!to) mappings_.GiveAddresses(target, range->size_bytes);
+    return false;
+  }
+  if (!range->is_mapping) mappings_.GiveAddresses(from, range->size_bytes);
+  range->base = target;
+  range->is_mapping = to != 0;
+  return true;
+}
+
+// What fails leaves the range as it was.
+bool Residency::MapElsewhere(Range* range, CUdeviceptr to) {
+  if (range->place == Place::kParked) parked_.Unmap(range);
+  if (!IsMapped(range)) return true;
+  driver::MemUnmap(range->base, range->size_bytes);
+  if (mappings_.Map(to, range->chunks, Mappings::Users::kDevice)) return true;
+  mappings_.Map(range->base, range->chunks, Mappings::Users::kDevice);
+  return false;
+}
+
+void Residency::Disown(Range* range) {
+  uses_.CloseFastPath(range);
+  layout_.Gave(*range, IterationLayout::Why::kFreed);
+  copies_.Give(range);
+  if (!range->is_mapping) {
+    driver::MemUnmap(range->base, range->size_bytes);
+    mappings_.GiveAddresses(range->base, range->size_bytes);
+  }
+  for (Chunk* chunk : range->NoteUnmapped()) chunks_.Disown(chunk);
+  ranges_.Remove(range);
+  range->place = Place::kNowhere;
+  range->uses.Clear();
+  range->ready_after.Clear();
+  range->BeginLife();
+  range->ordered.clear();
+}
+
 void Residency::Pin(Range* range) {
   ++range->pins;
   if (range->place == Place::kLeaving) departures_.Cancel(range);
@@ -167,7 +225,8 @@ bool Residency::GiveBytes(Range* range, TraceCause why, Content content) {
   if (range->place == Place::kDropped) return false;
   if (range->place == Place::kParked && !parked_.MayUnpark(range)) return false;
   const bool is_new = range->place == Place::kNowhere;
-  if (!(is_new ? GiveFirstMemory(range) : GiveIdleMemory(range))) return false;
+  const bool is_first = is_new && !range->is_own;
+  if (!(is_first ? GiveFirstMemory(range) : GiveIdleMemory(range))) return false;
   if (range->place == Place::kHost && content == Content::kDead && !parking()) {
     range->empty = true;
     counters_->overwritten_bytes += range->requested_bytes;
@@ -205,17 +264,35 @@ void Residency::DropAgain(Range* range) {
   range->place = Place::kDropped;
 }
 
+// Layouts have no memory of the program's own kind.
+bool Residency::TakeIdleMemory(Range* range, bool* is_laid_out, Chunks* chunks) {
+  if (range->is_own) return TakeWhole(*range, chunks);
+  const auto answer = laid_out_.Find(IterationLayout::Take::kRestore, range->size_bytes, chunks);
+  *is_laid_out = answer == LaidOutMemory::Answer::kThere;
+  if (answer == LaidOutMemory::Answer::kComing) return false;
+  if (*is_laid_out) {
+    freed_.TakeAll(*chunks);
+    return true;
+  }
+  chunks->clear();
+  return TakeChunks(range->size_bytes, chunks);
+}
+
+bool Residency::TakeWhole(const Range& range, Chunks* out) {
+  CollectFinished();
+  while (!chunks_.TakeWhole(range.size_bytes, range.own_kind, out)) {
+    if (!freed_.YieldIdle()) return false;
+  }
+  return true;
+}
+
 bool Residency::GiveIdleMemory(Range* range) {
   Chunks chunks;
-  const auto answer = laid_out_.Find(IterationLayout::Take::kRestore, range->size_bytes, &chunks);
-  const bool is_laid_out = answer == LaidOutMemory::Answer::kThere;
-  if (answer == LaidOutMemory::Answer::kComing) return false;
-  if (is_laid_out)
-    freed_.TakeAll(chunks);
-  else if (chunks.clear(); !TakeChunks(range->size_bytes, &chunks))
-    return false;
+  bool is_laid_out = false;
+  if (!TakeIdleMemory(range, &is_laid_out, &chunks)) return false;
   if (range->place == Place::kParked) parked_.Unmap(range);
-  if (!mappings_.Map(range->base, chunks)) {
+  const auto users = range->is_own ? Mappings::Users::kDevice : Mappings::Users::kDeviceAndPeers;
+  if (!mappings_.Map(range->base, chunks, users)) {
     chunks_.Give(&chunks);
     return false;
   }
@@ -279,6 +356,7 @@ bool Residency::SetParking(bool parking) {
 void Residency::SetPeer(CUdevice peer, bool allowed) {
   mappings_.SetPeer(peer, allowed);
   for (const auto& range : ranges_.all()) {
+    if (range->is_own) continue;
     if (IsMapped(range.get()) || range->place == Place::kParked)
       Mappings::SetPeerAt(range->base, range->size_bytes, peer, allowed);
   }

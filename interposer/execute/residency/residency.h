@@ -59,6 +59,15 @@ class Residency {
   // `busy`: all work that may still use its memory.
   void Free(Range* range, const UseList& busy);
 
+  // The program's own memory, mapped at its own addresses (own_memory.h). It has no content yet.
+  Range* Adopt(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle,
+               const OwnMemoryKind& kind);
+  // Such a range, idle, gets other addresses: `to`, or new ones of ours if that is 0. False when
+  // the driver does not map it there.
+  bool Relocate(Range* range, CUdeviceptr to);
+  // On the device and idle, it is the program's again; at its addresses it stays mapped.
+  void Disown(Range* range);
+
   // A call that names the range follows: the range stays in place, or stops leaving.
   void Pin(Range* range);
   static void Unpin(Range* range) { --range->pins; }
@@ -148,6 +157,9 @@ class Residency {
   bool GiveFirstMemory(Range* range);
   bool MapFirst(CUdeviceptr base, size_t bytes, Chunks* chunks, UseList* ready_after);
   bool GiveIdleMemory(Range* range);
+  bool TakeIdleMemory(Range* range, bool* is_laid_out, Chunks* chunks);
+  bool TakeWhole(const Range& range, Chunks* out);
+  bool MapElsewhere(Range* range, CUdeviceptr to);
   void GiveMemory(Range* range);
   void CollectFinished();
   void TraceMemoryNow();

@@ -106,6 +106,9 @@ struct Range : Tracked {
   RecomputeRecord* record = nullptr;
   bool drops = false;          // when leaving: without its bytes, which the record recomputes
   bool live = true;            // not freed by the application
+  // The program made its memory: one handle, which may be exported (own_memory.h).
+  bool is_own = false;
+  OwnMemoryKind own_kind;
   int pins = 0;                // calls in progress that name it and took the lock
   int entered = 0;             // of these, calls that use it where it is
   bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
@@ -154,6 +157,7 @@ inline void Range::BeginLife() {
   empty = false;
   drops = false;
   unmovable = Unmovable::kNo;
+  is_mapping = is_own = false;
   holds = 0;
   serves_parked = false;
   is_idle_workspace = leaves_when_idle = false;
