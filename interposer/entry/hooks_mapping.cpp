@@ -155,7 +155,8 @@ CUresult UpdateRuns(CUdeviceptr base, size_t bytes)
     SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
   for (const Mapping& mapping : Own().Around(base, bytes)) {
     Memory* const memory = mapping.memory;
-    const bool is_in_run = mapping.IsRange() && Own().HasNeighbour(mapping);
+    const bool is_in_run =
+        interposer::ordering_rules::kRunsStay && mapping.IsRange() && Own().HasNeighbour(mapping);
     if (!mapping.IsRange() || is_in_run == memory->is_in_run) continue;
     JobMemory* const job = JobOf(memory);
     CUmemGenericAllocationHandle chunk = 0;

@@ -8,7 +8,7 @@ const std::vector<const Feature*>& AllFeatures() {
   static const std::vector<const Feature*> all = {
       &Graphs(),   &Guests(),    &Pointers(), &Recompute(), &Structures(), &TensorMaps(),
       &Textures(), &Gradients(), &Barriers(), &Hidden(),    &Tables(),     &Switches(),
-      &Beside(),   &Strays(),    &Early(),    &Own(),       &Workspaces()};
+      &Beside(),   &Strays(),    &Early(),    &Own(),       &Workspaces(), &Mappings()};
   return all;
 }
 

@@ -12,6 +12,7 @@ const Feature& Gradients();
 const Feature& Graphs();
 const Feature& Guests();
 const Feature& Hidden();
+const Feature& Mappings();
 const Feature& Own();
 const Feature& Pointers();
 const Feature& Recompute();
