@@ -32,6 +32,7 @@ using interposer::Unmovable;
 using Memory = OwnMappings::Memory;
 using Mapping = OwnMappings::Mapping;
 
+constexpr size_t kLargestGuardBytes = size_t{1} << 30;    // unless the reservation is larger
 constexpr CUdeviceptr kAddresses = CUdeviceptr{1} << 48;  // what the ledger covers
 
 OwnMappings& Own() { return OwnMappings::Instance(); }
@@ -328,7 +329,38 @@ CUresult FreeAddresses(CUdeviceptr base, size_t bytes) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   const base::MutexLock lock(Own().mutex);
-  return Own().Within(base, bytes).empty() ? call() : CUDA_ERROR_INVALID_VALUE;
+  if (!Own().Within(base, bytes).empty()) return CUDA_ERROR_INVALID_VALUE;
+  const OwnMappings::Reservation reservation = Own().ReservationOf(base);
+  if (reservation.bytes == 0) return call();
+  if (reservation.base != base || reservation.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = Driver().cuMemAddressFree(base - reservation.guard_bytes,
+                                                    bytes + 2 * reservation.guard_bytes);
+  if (result == CUDA_SUCCESS) Own().Unreserved(base);
+  return result;
+}
+
+// With guards, unless the driver then has no such addresses, or others than the program wishes.
+CUresult Reserve(CUdeviceptr* base, size_t bytes, size_t alignment_bytes, CUdeviceptr wish,
+                 unsigned long long flags) {
+  const auto call = [&] {
+    return Driver().cuMemAddressReserve(base, bytes, alignment_bytes, wish, flags);
+  };
+  const ReentryGuard guard;
+  const size_t guard_bytes = std::max(alignment_bytes, kGranuleBytes);
+  const bool has_guards = base && bytes > 0 && guard_bytes <= bytes + kLargestGuardBytes;
+  if (!guard.IsOutermost() || !has_guards) return call();
+  CUdeviceptr reserved = 0;
+  const CUresult result = Driver().cuMemAddressReserve(
+      &reserved, bytes + 2 * guard_bytes, alignment_bytes, wish ? wish - guard_bytes : 0, flags);
+  if (result != CUDA_SUCCESS) return call();
+  if (wish && reserved + guard_bytes != wish) {
+    Driver().cuMemAddressFree(reserved, bytes + 2 * guard_bytes);
+    return call();
+  }
+  *base = reserved + guard_bytes;
+  const base::MutexLock lock(Own().mutex);
+  Own().Reserved({.bytes = bytes, .guard_bytes = guard_bytes, .base = *base});
+  return CUDA_SUCCESS;
 }
 
 CUresult PropertiesOf(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
@@ -414,6 +446,12 @@ SPILLWAY_EXPORT CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes,
 SPILLWAY_EXPORT CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                                         CUdeviceptr address) {
   return spillway::entry::GetAccess(flags, location, address);
+}
+
+SPILLWAY_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* base, size_t bytes,
+                                             size_t alignment_bytes, CUdeviceptr wish,
+                                             unsigned long long flags) {
+  return spillway::entry::Reserve(base, bytes, alignment_bytes, wish, flags);
 }
 
 SPILLWAY_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {

@@ -8,6 +8,7 @@
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/execute/state/job_locks.h"
+#include "interposer/ledger/own_mappings.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/share/imports.h"
 
@@ -17,6 +18,7 @@ namespace {
 using driver::Driver;
 using interposer::Allocation;
 using interposer::JobOwning;
+using interposer::OwnMappings;
 using interposer::share::Extent;
 
 std::optional<Allocation> Describe(CUdeviceptr address) {
@@ -103,6 +105,18 @@ std::optional<Extent> ExtentOf(CUdeviceptr address) {
   return Extent{allocation->base, allocation->requested_bytes};
 }
 
+// The driver answers with our guards (OwnMappings::Reservation).
+void CorrectReservation(CUpointer_attribute attribute, CUdeviceptr address, void* data) {
+  if (ForwardsEverything() || interposer::StateLock::IsHeldHere()) return;
+  if (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
+      attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+    return;
+  OwnMappings& own = OwnMappings::Instance();
+  const base::MutexLock lock(own.mutex);
+  const OwnMappings::Reservation reservation = own.ReservationOf(address);
+  if (reservation.bytes > 0) CorrectExtent(attribute, {reservation.base, reservation.bytes}, data);
+}
+
 constexpr CUdeviceptr kNobodys = 1;
 
 // Scratch memory of a launch of ours is nobody's either. What belongs to the program cannot be told
@@ -168,6 +182,7 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
   if (result != CUDA_SUCCESS) return result;
   if (const auto opened = spillway::entry::ExtentOpened(address))
     spillway::entry::CorrectExtent(attribute, *opened, data);
+  spillway::entry::CorrectReservation(attribute, address, data);
   const auto allocation = spillway::entry::Describe(address);
   if (!allocation) return result;
   spillway::entry::CorrectAttribute(attribute, *allocation, data);
@@ -186,6 +201,8 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_at
     for (unsigned int i = 0; i < count; ++i)
       spillway::entry::CorrectExtent(attributes[i], *opened, data[i]);
   }
+  for (unsigned int i = 0; i < count; ++i)
+    spillway::entry::CorrectReservation(attributes[i], address, data[i]);
   const auto allocation = spillway::entry::Describe(address);
   if (!allocation) return result;
   for (unsigned int i = 0; i < count; ++i)

@@ -1,5 +1,7 @@
 #include "interposer/ledger/own_mappings.h"
 
+#include <iterator>
+
 namespace spillway::interposer {
 namespace {
 
@@ -39,6 +41,17 @@ void OwnMappings::Unmapped(CUdeviceptr base) {
 }
 
 void OwnMappings::Ended(const Memory* memory) { memory_.erase(memory->handle); }
+
+void OwnMappings::Reserved(const Reservation& reservation) {
+  reservations_[reservation.base] = reservation;
+}
+
+OwnMappings::Reservation OwnMappings::ReservationOf(CUdeviceptr address) const {
+  const auto next = reservations_.upper_bound(address);
+  if (next == reservations_.begin()) return {};
+  const Reservation& reservation = std::prev(next)->second;
+  return address - reservation.base < reservation.bytes ? reservation : Reservation{};
+}
 
 OwnMappings::List OwnMappings::Within(CUdeviceptr base, size_t bytes) const {
   List list;

@@ -47,6 +47,13 @@ class OwnMappings {
     CUdeviceptr end() const { return base + bytes; }
   };
   using List = std::vector<Mapping>;
+  // Addresses that the program has reserved, with as many unused ones on both sides. So neither
+  // mappings of two reservations are next to each other, nor one of them and a range of ours.
+  struct Reservation {
+    size_t bytes = 0;
+    size_t guard_bytes = 0;
+    CUdeviceptr base = 0;
+  };
 
   static OwnMappings& Instance();
 
@@ -61,6 +68,11 @@ class OwnMappings {
   // Without references and mappings.
   void Ended(const Memory* memory) SPILLWAY_REQUIRES(mutex);
 
+  void Reserved(const Reservation& reservation) SPILLWAY_REQUIRES(mutex);
+  // The one that the address lies in. No bytes: none.
+  Reservation ReservationOf(CUdeviceptr address) const SPILLWAY_REQUIRES(mutex);
+  void Unreserved(CUdeviceptr base) SPILLWAY_REQUIRES(mutex) { reservations_.erase(base); }
+
   // All that overlap, by address; also parts of some.
   List Within(CUdeviceptr base, size_t bytes) const SPILLWAY_REQUIRES(mutex);
   // The same, and those that begin or end there.
@@ -72,6 +84,7 @@ class OwnMappings {
   std::unordered_map<CUmemGenericAllocationHandle, std::unique_ptr<Memory>> memory_
       SPILLWAY_GUARDED_BY(mutex);
   std::map<CUdeviceptr, Mapping> mappings_ SPILLWAY_GUARDED_BY(mutex);
+  std::map<CUdeviceptr, Reservation> reservations_ SPILLWAY_GUARDED_BY(mutex);
   CUmemGenericAllocationHandle created_ SPILLWAY_GUARDED_BY(mutex) = 0;
 };
 

@@ -147,7 +147,7 @@ SPILLWAY_ORDERING_RULE(kOtherUsesEndWorkspaces);  // --first 1..5 SPILLWAY_PARK=
 SPILLWAY_ORDERING_RULE(kWorkspacesServeWholeCalls);  // --first 1 SPILLWAY_PARK=off --contexts 1 --features workspaces
 
 // The program's own mappings stay where others are next to them: a use of one may be of all.
-SPILLWAY_ORDERING_RULE(kRunsStay);  // --first 12 SPILLWAY_PARK=off --contexts 1 --features mappings
+SPILLWAY_ORDERING_RULE(kRunsStay);  // --first 10 SPILLWAY_PARK=off --contexts 1 --features mappings
 
 // A call without a lock publishes what it names before it checks the fast paths.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // --first 1 SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1

@@ -18,6 +18,9 @@ inline constexpr std::uint64_t kSmallTotalBytes = 6ull << 20;
 // Of living buffers in the second context, each rounded up: memory there may never move.
 inline constexpr std::uint64_t kSecondContextBytes = 16ull << 20;
 
+// Of living buffers that the program maps itself: next to each other they stay.
+inline constexpr std::uint64_t kMappedBytes = 12ull << 20;
+
 // Whether the program may hold the allocation too. In a context that is not managed, the share of
 // small and of stream-ordered memory in the budget is not known.
 bool MayHold(const World& world, const Shape& shape, const Operation& alloc);

@@ -31,11 +31,10 @@ class OwnMemoryTest : public JobTest {
     EXPECT_EQ(cuMemCreate(&handle, bytes, &properties, 0), CUDA_SUCCESS);
     return handle;
   }
-  // With a granule to the next ones.
   static CUdeviceptr Reserved(size_t bytes = kBytes) {
     CUdeviceptr base = 0;
-    EXPECT_EQ(cuMemAddressReserve(&base, bytes + 2 * kGranule, 0, 0, 0), CUDA_SUCCESS);
-    return base + kGranule;
+    EXPECT_EQ(cuMemAddressReserve(&base, bytes, 0, 0, 0), CUDA_SUCCESS);
+    return base;
   }
   static CUresult Allow(CUdeviceptr base, size_t bytes, int device = 0) {
     CUmemAccessDesc access{};
@@ -64,8 +63,6 @@ class OwnMemoryTest : public JobTest {
     for (unsigned int i = 0; i < memory.size(); ++i)
       EXPECT_TRUE(IsAll(memory[i].base, kBytes, i)) << i;
   }
-
-  static constexpr size_t kGranule = 2 * kMiB;
 };
 
 TEST_F(OwnMemoryTest, MovesWhereItExceedsTheBudget) {
@@ -136,7 +133,7 @@ TEST_F(OwnMemoryTest, MemoryThatMovedEndsWithItsLastPart) {
     if (!releases_first) released = cuMemRelease(each.handle);
     EXPECT_EQ(released, CUDA_SUCCESS);
     EXPECT_EQ(cuMemRelease(each.handle), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(cuMemAddressFree(each.base - kGranule, kBytes + 2 * kGranule), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAddressFree(each.base, kBytes), CUDA_SUCCESS);
   }
   ASSERT_EQ(cuMemGetInfo(&after, &total), CUDA_SUCCESS);
   EXPECT_EQ(after, before);
@@ -225,12 +222,21 @@ TEST_F(OwnMemoryTest, QueriesAnswerAsBareWhileItIsAway) {
     EXPECT_EQ(cuMemFree(each.base), CUDA_ERROR_INVALID_VALUE);
     CUipcMemHandle ipc;
     EXPECT_NE(cuIpcGetMemHandle(&ipc, each.base), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemAddressFree(each.base - kGranule, kBytes + 2 * kGranule),
-              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuMemAddressFree(each.base, kBytes), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuMemUnmap(each.base, kBytes / 2), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuMemMap(each.base, kBytes, 0, each.handle, 0), CUDA_ERROR_INVALID_VALUE);
   }
   ExpectFilled(memory);
+}
+
+TEST_F(OwnMemoryTest, WishedAddressesAreGiven) {
+  Start();
+  const CUdeviceptr base = Reserved(3 * kBytes);
+  ASSERT_EQ(cuMemAddressFree(base, 2 * kBytes), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemAddressFree(base, 3 * kBytes), CUDA_SUCCESS);
+  CUdeviceptr again = 0;
+  ASSERT_EQ(cuMemAddressReserve(&again, 2 * kBytes, 0, base, 0), CUDA_SUCCESS);
+  EXPECT_EQ(again, base);
 }
 
 // The driver keeps such memory when a context ends.

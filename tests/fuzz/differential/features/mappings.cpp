@@ -16,14 +16,13 @@ constexpr std::uint64_t kMostGranules = 5;
 
 class MappedMemory {
  public:
-  // Most have an unused granule on both sides.
   MappedMemory(std::uint64_t bytes, std::uint64_t salt)
       : bytes_(bytes),
         kind_(salt % 2 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE) {
     const std::uint64_t pieces = salt / 2 % 3 ? 1 : 2;
     const std::uint64_t first_bytes =
         pieces == 1 ? bytes : std::max(bytes / kGranuleBytes / 2, std::uint64_t{1}) * kGranuleBytes;
-    SPILLWAY_DRIVER_CALL(cuMemAddressReserve(&reserved_, bytes + 2 * kGranuleBytes, 0, 0, 0));
+    SPILLWAY_DRIVER_CALL(cuMemAddressReserve(&base_, bytes, 0, 0, 0));
     for (std::uint64_t at = 0; at < bytes; at += pieces_.back()) {
       pieces_.push_back(at == 0 ? first_bytes : bytes - first_bytes);
       handles_.push_back(Made(pieces_.back()));
@@ -33,27 +32,27 @@ class MappedMemory {
   MappedMemory(const MappedMemory&) = delete;
   MappedMemory& operator=(const MappedMemory&) = delete;
   ~MappedMemory() {
-    cuMemUnmap(base(), bytes_);
+    cuMemUnmap(base_, bytes_);
     for (CUmemGenericAllocationHandle handle : handles_) cuMemRelease(handle);
-    cuMemAddressFree(reserved_, bytes_ + 2 * kGranuleBytes);
+    cuMemAddressFree(base_, bytes_);
   }
 
-  CUdeviceptr base() const { return reserved_ + kGranuleBytes; }
+  CUdeviceptr base() const { return base_; }
 
   void MapAgain() {
-    SPILLWAY_DRIVER_CALL(cuMemUnmap(base(), bytes_));
+    SPILLWAY_DRIVER_CALL(cuMemUnmap(base_, bytes_));
     Map();
   }
   void Sleep() {
     std::vector<std::uint8_t> saved(bytes_);
-    SPILLWAY_DRIVER_CALL(cuMemcpyDtoH(saved.data(), base(), bytes_));
-    SPILLWAY_DRIVER_CALL(cuMemUnmap(base(), bytes_));
+    SPILLWAY_DRIVER_CALL(cuMemcpyDtoH(saved.data(), base_, bytes_));
+    SPILLWAY_DRIVER_CALL(cuMemUnmap(base_, bytes_));
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       SPILLWAY_DRIVER_CALL(cuMemRelease(handles_[i]));
       handles_[i] = Made(pieces_[i]);
     }
     Map();
-    SPILLWAY_DRIVER_CALL(cuMemcpyHtoD(base(), saved.data(), bytes_));
+    SPILLWAY_DRIVER_CALL(cuMemcpyHtoD(base_, saved.data(), bytes_));
   }
 
  private:
@@ -69,16 +68,16 @@ class MappedMemory {
   void Map() const {
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < pieces_.size(); at += pieces_[i++])
-      SPILLWAY_DRIVER_CALL(cuMemMap(base() + at, pieces_[i], 0, handles_[i], 0));
+      SPILLWAY_DRIVER_CALL(cuMemMap(base_ + at, pieces_[i], 0, handles_[i], 0));
     CUmemAccessDesc access{};
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    SPILLWAY_DRIVER_CALL(cuMemSetAccess(base(), bytes_, &access, 1));
+    SPILLWAY_DRIVER_CALL(cuMemSetAccess(base_, bytes_, &access, 1));
   }
 
   const std::uint64_t bytes_;
   const CUmemAllocationHandleType kind_;
-  CUdeviceptr reserved_ = 0;
+  CUdeviceptr base_ = 0;
   std::vector<std::uint64_t> pieces_;  // bytes of each
   std::vector<CUmemGenericAllocationHandle> handles_;
 };
