@@ -68,7 +68,8 @@ struct ConnectionLimits {
 struct Config {
   std::string socket = "/run/spillway/agent.sock";
   int64_t socket_mode = 0666;
-  std::string http;  // "127.0.0.1:9477"; empty: no HTTP server
+  std::string job_socket;  // path; empty: none
+  std::string http;        // "127.0.0.1:9477"; empty: no HTTP server
   std::string log_level = "info";
   std::string log_format = "text";  // or "json"
   int64_t usage_interval_ms = 500;

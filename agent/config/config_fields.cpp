@@ -61,6 +61,10 @@ constexpr ConfigField kFields[] = {
      [](C& c) -> FieldPlace { return &c.socket; }, CheckSocket},
     {"agent", "socket_mode", K::kNumber, 0, 0777, true, "its permissions",
      [](C& c) -> FieldPlace { return &c.socket_mode; }},
+    {"agent", "job_socket", K::kText, 0, 0, true,
+     "path where jobs connect, too, and nobody may operate the node, for containers that mount its "
+     "folder; empty: none",
+     [](C& c) -> FieldPlace { return &c.job_socket; }, CheckSocketPath},
     {"agent", "http", K::kText, 0, 0, true, "address and port of metrics and pages; empty: none",
      [](C& c) -> FieldPlace { return &c.http; }, CheckAddress},
     {"agent", "log_level", K::kText, 0, 0, false, "trace, debug, info, warn or error",

@@ -421,6 +421,31 @@ std::vector<std::string> WrongHttpSettings(const Config& config) {
   return wrong;
 }
 
+std::vector<std::string> WrongJobSocketSettings(const Config& config) {
+  namespace fs = std::filesystem;
+  if (!config.job_socket.starts_with('/')) return {};
+  std::string folder = fs::path(config.job_socket).lexically_normal().parent_path().string();
+  if (!folder.ends_with('/')) folder += '/';
+  const std::pair<const char*, const std::string&> others[] = {
+      {"[agent] socket", config.socket},
+      {"[agent] state", config.state},
+      {"[planning] store", config.plan_store},
+      {"[http] socket", config.http_socket},
+      {"[http] token_file", config.http_token_file},
+      {"[http] certificate", config.http_certificate},
+      {"[http] key", config.http_key}};
+  std::vector<std::string> wrong;
+  for (const auto& [name, path] : others) {
+    const std::string normal = fs::path(path).lexically_normal().string();
+    if (normal.starts_with(folder) || (!normal.empty() && normal + "/" == folder))
+      wrong.push_back(std::string(name) + " is in the folder of [agent] job_socket, " +
+                      config.job_socket +
+                      ", which containers mount: give job_socket a folder of its own, such as "
+                      "/run/spillway/jobs");
+  }
+  return wrong;
+}
+
 ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
   ConfigResult result;
   FileReader(path, &result).Read(main_file);
@@ -432,8 +457,11 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
           path + ": the memory of device " + device.uuid +
           " is a share, which takes NVML: write it in bytes, or set [devices] find = true");
   }
-  for (const std::string& wrong : WrongHttpSettings(result.config))
-    result.errors.push_back(path + ": " + wrong);
+  for (const auto& wrongs :
+       {WrongHttpSettings(result.config), WrongJobSocketSettings(result.config)}) {
+    for (const std::string& wrong : wrongs)
+      result.errors.push_back(base::Error{path, wrong}.text());
+  }
   return result;
 }
 

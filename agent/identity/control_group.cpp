@@ -75,6 +75,16 @@ std::string PodIn(std::string_view segment) {
   return IsAll(uid, "0123456789abcdef-") && uid.size() >= 32 ? uid : "";
 }
 
+// "kubepods-burstable-pod1f2e_....slice:cri-containerd:<id>", in containerd's own group or at the
+// root: a runtime that makes groups itself takes kubelet's path for systemd as a name.
+ControlGroupIdentity PodAndContainerIn(std::string_view segment) {
+  const Segments words = Split(segment, ':');
+  if (words.size() != 3 || After("kubepods", words[0]).empty()) return {};
+  const std::string pod = PodIn(words[0]);
+  if (pod.empty() || !IsContainerId(words[2])) return {};
+  return {JobSource::kKubernetes, pod, std::string(words[2])};
+}
+
 ControlGroupIdentity PodIn(const Segments& path) {
   for (size_t i = 1; i < path.size(); ++i) {
     const std::string pod = PodIn(path[i]);
@@ -90,6 +100,11 @@ ControlGroupIdentity IdentityIn(const Segments& path) {
   if (BeginsAsSlurm(path)) return SlurmIn(path);
   if (path[0] == "kubepods" || path[0] == "kubepods.slice" || path[0] == "kubelet.slice")
     return PodIn(path);
+  const bool of_containerd =
+      path.size() > 2 && path[0] == "system.slice" && path[1] == "containerd.service";
+  if (ControlGroupIdentity pod = PodAndContainerIn(path[of_containerd ? 2 : 0]);
+      pod.source == JobSource::kKubernetes)
+    return pod;
   const bool of_an_engine = path[0] == "docker" || path[0] == "libpod_parent" ||
                             path[0] == "machine.slice" || path[0] == "system.slice";
   const std::string_view container =

@@ -42,6 +42,8 @@ constexpr int64_t kShortageNs = 60'000'000'000;  // between two warnings
 constexpr int64_t kPauseNs = 100'000'000;
 constexpr int kMostAccepted = 16;  // before the sessions get their turn
 constexpr int kMostEvents = 256;
+// Whoever sees the folder is meant to connect.
+constexpr unsigned kJobSocketMode = 0666;
 
 enum class About : uint64_t {
   kChannel = 0,
@@ -49,10 +51,15 @@ enum class About : uint64_t {
   kListener = 2,
   kSignals = 3,
   kSlabs = 4,
-  kPlans = 5
+  kPlans = 5,
+  kJobsListener = 6
 };
 uint64_t Token(About about, SessionId session = SessionId{0}) {
   return static_cast<uint64_t>(session) << 3 | static_cast<uint64_t>(about);
+}
+
+uint64_t TokenOf(const Listener& listener) {
+  return Token(listener.entrance() == Entrance::kAll ? About::kListener : About::kJobsListener);
 }
 
 int64_t HostBytes(const Config& config) {
@@ -63,9 +70,6 @@ int64_t HostBytes(const Config& config) {
   return BytesOf(config.host_bytes < 0 ? config.host_bytes : half,
                  static_cast<int64_t>(machine.totalram) * machine.mem_unit);
 }
-
-// Names a socket that an earlier agent opened itself and passed on through Reexecute.
-constexpr char kOwnListener[] = "own-listener";
 
 // A session takes two descriptors, a slab one.
 void AllowManyFiles() {
@@ -141,19 +145,15 @@ Agent::Agent(AgentOptions options, const Config& config)
 
 // An agent that finds another one at its socket ends here, before it opens the other one's files.
 bool Agent::Listen(const Config& config) {
-  if (!listener_) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(),
-                                        ignored);
-    listener_ = protocol::ListenOn(config.socket, static_cast<unsigned>(config.socket_mode));
-  }
-  if (!listener_) {
-    LogError("cannot listen on " + config.socket + ": " + strerror(errno));
-    return false;
-  }
-  if (protocol::IsSeqPacket(listener_.get())) return true;
-  LogError("the socket that was passed on is not of type SEQPACKET (ListenSequentialPacket=)");
-  return false;
+  // The command line may have replaced the socket.
+  const std::vector<std::string> wrong = WrongJobSocketSettings(config);
+  for (const std::string& text : wrong) LogError(text);
+  if (!wrong.empty()) return false;
+  base::Status opened = listener_.Open(config.socket, static_cast<unsigned>(config.socket_mode));
+  if (opened.ok() && (jobs_listener_.is_open() || !config.job_socket.empty()))
+    opened = jobs_listener_.Open(config.job_socket, kJobSocketMode);
+  if (!opened.ok()) LogError(opened.text());
+  return opened.ok();
 }
 
 void Agent::Begin(const Config& used, std::vector<NodeShares::KeptFile> kept) {
@@ -194,9 +194,10 @@ void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
   for (const Supervisor::File& file : service_.TakeFiles()) {
     if (NodeShares::IsKeptName(file.name)) {
       kept->push_back({file.name, base::UniqueFd(file.file)});
+    } else if (jobs_listener_.IsOwnName(file.name) || jobs_listener_.IsPassedName(file.name)) {
+      jobs_listener_.TakeOver(file);
     } else {
-      listener_.Reset(file.file);
-      inherited_listener_ = file.name != kOwnListener;
+      listener_.TakeOver(file);
     }
   }
 }
@@ -204,7 +205,9 @@ void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
 int Agent::Run() {
   if (node_ == nullptr || !Open()) return 1;
   service_.Ready("serving " + node_->config().socket);
-  LogInfo("serving " + node_->config().socket + (http_ ? ", pages at " + PagesAddress() : ""));
+  LogInfo("serving " + node_->config().socket +
+          (jobs_listener_.is_open() ? ", for jobs alone " + JobsAddress() : "") +
+          (http_ ? ", pages at " + PagesAddress() : ""));
   while (!stopping_) {
     Wait();
     ResumeListening();
@@ -218,9 +221,15 @@ int Agent::Run() {
   if (!reexecutes_) service_.Stopping();
   node_->Stop();
   if (reexecutes_) Reexecute();
-  if (!inherited_listener_) unlink(node_->config().socket.c_str());
+  listener_.RemovePath(node_->config().socket);
+  jobs_listener_.RemovePath(node_->config().job_socket);
   LogInfo("stopped; jobs keep what they have");
   return reexecutes_ ? 1 : 0;
+}
+
+std::string Agent::JobsAddress() const {
+  const std::string& configured = node_->config().job_socket;
+  return configured.empty() ? "the socket of its unit" : configured;
 }
 
 std::string Agent::PagesAddress() const {
@@ -236,7 +245,7 @@ bool Agent::Open() {
   const Config& config = node_->config();
   Publish();
   if (!OpenPages(config)) return false;
-  Watch(listener_.get(), Token(About::kListener));
+  for (const Listener* listener : Listeners()) Watch(listener->file(), TokenOf(*listener));
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   Watch(plan_service_->file(), Token(About::kPlans));
@@ -280,8 +289,8 @@ void Agent::Reexecute() {
   LogInfo("runs anew");
   http_.reset();
   plan_service_.reset();
-  std::vector<Supervisor::File> files = {
-      {listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
+  std::vector<Supervisor::File> files;
+  for (const Listener* listener : Listeners()) files.push_back(listener->ToPassOn());
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
   shares_->EndMaker();
   Supervisor::Reexecute(options_.arguments, files);
@@ -320,7 +329,9 @@ void Agent::Handle(uint64_t token) {
     case About::kProcess:
       return node_->PeerEnded(session, NowNs());
     case About::kListener:
-      return AcceptSome();
+      return AcceptSome(listener_);
+    case About::kJobsListener:
+      return AcceptSome(jobs_listener_);
     case About::kSignals:
       return TakeSignal();
     case About::kSlabs:
@@ -329,25 +340,25 @@ void Agent::Handle(uint64_t token) {
   }
 }
 
-void Agent::AcceptSome() {
+void Agent::AcceptSome(const Listener& listener) {
   if (!HasSpare()) return PauseListening();
-  if (MemoryReserve::IsShort()) return RefuseConnections("memory");
+  if (MemoryReserve::IsShort()) return RefuseConnections(listener, "memory");
   for (int i = 0; i < kMostAccepted; ++i) {
-    base::UniqueFd socket = protocol::AcceptFrom(listener_.get());
-    if (!socket && HasNoFiles()) return RefuseConnections("file descriptors");
+    base::UniqueFd socket = protocol::AcceptFrom(listener.file());
+    if (!socket && HasNoFiles()) return RefuseConnections(listener, "file descriptors");
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
     if (peer == nullptr) {
       const bool has_no_files = HasNoFiles();  // its socket took the last one
       Take(std::move(socket));
-      if (has_no_files) return RefuseConnections("file descriptors");
+      if (has_no_files) return RefuseConnections(listener, "file descriptors");
       continue;
     }
     const int channel_file = socket.get(), process_file = peer->file();
     const auto session =
         node_->Connected(std::make_unique<protocol::SocketChannel>(
                              std::move(socket), static_cast<protocol::FileSink*>(this)),
-                         std::move(peer), NowNs());
+                         std::move(peer), NowNs(), listener.entrance());
     if (!session) continue;
     Watch(channel_file, Token(About::kChannel, *session));
     Watch(process_file, Token(About::kProcess, *session));
@@ -356,10 +367,10 @@ void Agent::AcceptSome() {
 
 // Without descriptors or memory no session can be accepted, and a pending one would wake the loop
 // forever. Refused clients retry later.
-void Agent::RefuseConnections(const char* what) {
+void Agent::RefuseConnections(const Listener& listener, const char* what) {
   spare_.Reset();
   for (int i = 0; i < kMostAccepted; ++i) {
-    base::UniqueFd refused = protocol::AcceptFrom(listener_.get());
+    base::UniqueFd refused = protocol::AcceptFrom(listener.file());
     if (!refused) break;
     Take(std::move(refused));
   }
@@ -377,18 +388,27 @@ bool Agent::HasSpare() {
 // Until refused sockets are closed.
 void Agent::PauseListening() {
   listens_from_ns_ = NowNs() + kPauseNs;
-  epoll_event event{};
-  event.data.u64 = Token(About::kListener);
-  epoll_ctl(poll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+  WatchListeners(0);
 }
 
 void Agent::ResumeListening() {
   if (NowNs() < listens_from_ns_) return;
   listens_from_ns_ = INT64_MAX;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = Token(About::kListener);
-  epoll_ctl(poll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+  WatchListeners(EPOLLIN);
+}
+
+void Agent::WatchListeners(uint32_t events) {
+  for (const Listener* listener : Listeners()) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = TokenOf(*listener);
+    epoll_ctl(poll_.get(), EPOLL_CTL_MOD, listener->file(), &event);
+  }
+}
+
+std::vector<const Listener*> Agent::Listeners() const {
+  if (!jobs_listener_.is_open()) return {&listener_};
+  return {&listener_, &jobs_listener_};
 }
 
 // Sessions go on; further demands wait.

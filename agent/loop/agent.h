@@ -11,6 +11,7 @@
 #include "agent/http/http_server.h"
 #include "agent/loop/file_closer.h"
 #include "agent/loop/held_records.h"
+#include "agent/loop/listener.h"
 #include "agent/node/node.h"
 #include "agent/planning/plan_service.h"
 #include "agent/service/supervisor.h"
@@ -41,13 +42,16 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   bool Open();
   bool OpenPages(const Config& config);
   std::string PagesAddress() const;
+  std::string JobsAddress() const;
   ConfigResult ReadConfigAgain() const;
   bool CanReexecute() const;
   void Reexecute();
   void Wait();
   void Handle(uint64_t token);
-  void AcceptSome();
-  void RefuseConnections(const char* what);
+  void AcceptSome(const Listener& listener);
+  void RefuseConnections(const Listener& listener, const char* what);
+  std::vector<const Listener*> Listeners() const;
+  void WatchListeners(uint32_t events);
   bool HasSpare();
   void PauseListening();
   void ResumeListening();
@@ -87,9 +91,10 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   FileCloser closer_;
   base::UniqueFd poll_;
   std::unique_ptr<Node> node_;  // null: the agent cannot listen
-  base::UniqueFd listener_, signals_;
+  Listener listener_{Entrance::kAll, "own-listener", "listener"};
+  Listener jobs_listener_{Entrance::kJobsOnly, "own-jobs-listener", "jobs"};
+  base::UniqueFd signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
-  bool inherited_listener_ = false;
   bool reexecutes_ = false;
   bool stopping_ = false;
   int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;

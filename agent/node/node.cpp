@@ -116,8 +116,9 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
 }
 
 std::optional<SessionId> Node::Connected(std::unique_ptr<protocol::Channel> channel,
-                                         std::unique_ptr<Peer> peer, int64_t now_ns) {
-  return opener_.Connect(std::move(channel), std::move(peer), now_ns);
+                                         std::unique_ptr<Peer> peer, int64_t now_ns,
+                                         Entrance entrance) {
+  return opener_.Connect(std::move(channel), std::move(peer), now_ns, entrance);
 }
 
 void Node::Readable(SessionId id, int64_t now_ns) {

@@ -30,7 +30,8 @@ class Node {
   Node(const Node&) = delete;
 
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel,
-                                     std::unique_ptr<Peer> peer, int64_t now_ns);
+                                     std::unique_ptr<Peer> peer, int64_t now_ns,
+                                     Entrance entrance = Entrance::kAll);
   void Readable(SessionId session, int64_t now_ns);
   void PeerEnded(SessionId session, int64_t now_ns);
   // Call it after every batch of events, and when NextWake has come.

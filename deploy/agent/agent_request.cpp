@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/pause.h"
 #include "protocol/bulk.h"
@@ -16,8 +18,7 @@ constexpr std::int64_t kPauseNs = 50'000'000;
 
 int64_t MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
 
-base::Result<base::UniqueFd> Connect(const std::string& address, Patience patience) {
-  const int64_t deadline_ns = MonotonicNow() + (patience == Patience::kNone ? 0 : kConnectNs);
+base::Result<base::UniqueFd> Connect(const std::string& address, int64_t deadline_ns) {
   for (;;) {
     base::UniqueFd socket = protocol::ConnectTo(address);
     if (socket) return socket;
@@ -28,10 +29,10 @@ base::Result<base::UniqueFd> Connect(const std::string& address, Patience patien
 }
 
 base::Result<protocol::Received> Exchange(protocol::SocketChannel& channel,
-                                          const protocol::Message& message) {
+                                          const protocol::Message& message, int64_t until_ns) {
   const base::Error no_answer{"the node agent does not answer"};
   if (channel.Send(message) != protocol::Sent::kSent) return no_answer;
-  const int64_t deadline_ns = MonotonicNow() + kAnswerNs;
+  const int64_t deadline_ns = std::min(MonotonicNow() + kAnswerNs, until_ns);
   for (;;) {
     protocol::Received received = channel.Receive();
     if (received.what == protocol::Received::What::kMessage) {
@@ -46,11 +47,11 @@ base::Result<protocol::Received> Exchange(protocol::SocketChannel& channel,
   }
 }
 
-base::Status Greet(protocol::SocketChannel& channel, const char* software) {
+base::Status Greet(protocol::SocketChannel& channel, const char* software, int64_t until_ns) {
   protocol::Hello hello;
   hello.role = protocol::Role::kOperator;
   hello.software = software;
-  const base::Result<protocol::Received> answer = Exchange(channel, hello);
+  const base::Result<protocol::Received> answer = Exchange(channel, hello, until_ns);
   if (!answer) return answer.status();
   const auto* welcome = std::get_if<protocol::Welcome>(&answer->message);
   if (welcome == nullptr || welcome->version < kLeastVersion)
@@ -61,26 +62,32 @@ base::Status Greet(protocol::SocketChannel& channel, const char* software) {
 }
 
 base::Result<protocol::Received> Converse(const AgentAddress& agent,
-                                          const protocol::Message& request, Patience patience) {
-  base::Result<base::UniqueFd> connected = Connect(agent.socket, patience);
+                                          const protocol::Message& request,
+                                          const Deadlines& until) {
+  base::Result<base::UniqueFd> connected = Connect(agent.socket, until.connect_ns);
   if (!connected) return connected.status();
   protocol::SocketChannel channel(*std::move(connected));
-  if (base::Status greeted = Greet(channel, agent.software); !greeted.ok()) return greeted;
-  return Exchange(channel, request);
+  if (base::Status greeted = Greet(channel, agent.software, until.answer_ns); !greeted.ok())
+    return greeted;
+  return Exchange(channel, request, until.answer_ns);
 }
 
 }  // namespace
 
+Deadlines::Deadlines(Patience patience)
+    : connect_ns(MonotonicNow() + (patience == Patience::kNone ? 0 : kConnectNs)),
+      answer_ns(INT64_MAX) {}
+
 base::Result<protocol::Message> AskAgent(const AgentAddress& agent,
-                                         const protocol::Message& request, Patience patience) {
-  const base::Result<protocol::Received> answer = Converse(agent, request, patience);
+                                         const protocol::Message& request, const Deadlines& until) {
+  const base::Result<protocol::Received> answer = Converse(agent, request, until);
   if (!answer) return answer.status();
   return answer->message;
 }
 
 base::Result<protocol::Done> TellAgent(const AgentAddress& agent, const protocol::Message& request,
-                                       Patience patience) {
-  const base::Result<protocol::Message> answer = AskAgent(agent, request, patience);
+                                       const Deadlines& until) {
+  const base::Result<protocol::Message> answer = AskAgent(agent, request, until);
   if (!answer) return answer.status();
   const auto* done = std::get_if<protocol::Done>(&*answer);
   if (done == nullptr) return base::Error{"the node agent's answer is not understood"};
@@ -88,8 +95,8 @@ base::Result<protocol::Done> TellAgent(const AgentAddress& agent, const protocol
 }
 
 base::Result<std::string> AskAgentForText(const AgentAddress& agent, const protocol::Ask& question,
-                                          Patience patience) {
-  const base::Result<protocol::Received> answer = Converse(agent, question, patience);
+                                          const Deadlines& until) {
+  const base::Result<protocol::Received> answer = Converse(agent, question, until);
   if (!answer) return answer.status();
   if (const auto* done = std::get_if<protocol::Done>(&answer->message))
     return base::Error{"the node agent refuses", std::string(done->text.view())};

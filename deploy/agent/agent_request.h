@@ -2,8 +2,8 @@
 // driver, on any thread.
 //
 // Each call opens a connection of its own and blocks until the answer: at most kConnectNs for an
-// agent that restarts, then kAnswerNs. An error says which of the two failed, or why the agent
-// refuses.
+// agent that restarts, then kAnswerNs, and never beyond the caller's deadlines. An error says which
+// of the two failed, or why the agent refuses.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,24 @@ struct AgentAddress {
 // An agent that restarts is back within a second. Where none need be there, nobody waits for it.
 enum class Patience { kNone, kRestart };
 
+// On CLOCK_MONOTONIC. Requests that have the same ones wait together no longer than one of them.
+// Past its connect_ns, a request still tries once to connect.
+struct Deadlines {
+  Deadlines(Patience patience);  // of one request that begins now
+  Deadlines(int64_t connect, int64_t answer) : connect_ns(connect), answer_ns(answer) {}
+  int64_t connect_ns, answer_ns;
+};
+
 base::Result<protocol::Message> AskAgent(const AgentAddress& agent,
                                          const protocol::Message& request,
-                                         Patience patience = Patience::kRestart);
+                                         const Deadlines& until = Patience::kRestart);
 
 base::Result<protocol::Done> TellAgent(const AgentAddress& agent, const protocol::Message& request,
-                                       Patience patience = Patience::kRestart);
+                                       const Deadlines& until = Patience::kRestart);
 
 // The whole document that the agent answers with.
 base::Result<std::string> AskAgentForText(const AgentAddress& agent, const protocol::Ask& question,
-                                          Patience patience = Patience::kRestart);
+                                          const Deadlines& until = Patience::kRestart);
 
 base::Status StatusOf(const base::Result<protocol::Done>& answer);
 

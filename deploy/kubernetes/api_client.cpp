@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <httplib.h>
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace spillway::kubernetes {
@@ -53,8 +56,9 @@ class HttpApiClient final : public ApiClient {
  public:
   HttpApiClient(ApiServer server, Host host) : server_(std::move(server)), host_(std::move(host)) {}
 
-  base::Result<ApiAnswer> Get(const std::string& path) override {
+  base::Result<ApiAnswer> Get(const std::string& path, int64_t until_ns) override {
     return Ask([&](httplib::ClientImpl& client, const httplib::Headers& headers) {
+      EndBy(client, until_ns);
       return client.Get(path.c_str(), headers);
     });
   }
@@ -82,14 +86,39 @@ class HttpApiClient final : public ApiClient {
       const std::lock_guard lock(mutex_);
       watch_ = client.get();
     }
+    base::Result<ApiAnswer> answer = WatchWith(*client, path, take);
+    const std::lock_guard lock(mutex_);
+    watch_ = nullptr;
+    // A watch ends by its receiver, by Interrupt, or by a connection that breaks: all the same.
+    if (std::exchange(is_interrupted_, false)) return ApiAnswer{200, ""};
+    return answer;
+  }
+
+  void Interrupt() override {
+    const std::lock_guard lock(mutex_);
+    is_interrupted_ = true;
+    if (watch_ != nullptr) watch_->stop();
+  }
+
+ private:
+  bool IsInterrupted() {
+    const std::lock_guard lock(mutex_);
+    return is_interrupted_;
+  }
+
+  // Stopping a client whose connection is not open yet has no effect, so the flag counts until the
+  // server's first answer.
+  base::Result<ApiAnswer> WatchWith(httplib::ClientImpl& client, const std::string& path,
+                                    const std::function<bool(const std::string&)>& take) {
+    if (IsInterrupted()) return ApiAnswer{200, ""};
     ApiAnswer answer;
     std::string line;
     bool is_taken = true;
-    const httplib::Result result = client->Get(
+    const httplib::Result result = client.Get(
         path.c_str(), Headers(),
         [&](const httplib::Response& response) {
           answer.status = response.status;
-          return true;
+          return !IsInterrupted();
         },
         [&](const char* data, size_t size) {
           if (answer.status != 200) return answer.body.append(data, size), true;
@@ -102,19 +131,20 @@ class HttpApiClient final : public ApiClient {
           }
           return is_taken;
         });
-    const std::lock_guard lock(mutex_);
-    watch_ = nullptr;
-    // A watch ends by its receiver, by Interrupt, or by a connection that breaks: all the same.
     if (answer.status == 0) return NoAnswer(result);
     return answer;
   }
 
-  void Interrupt() override {
-    const std::lock_guard lock(mutex_);
-    if (watch_ != nullptr) watch_->stop();
+  // Half of what is left to connect, half to be answered.
+  static void EndBy(httplib::ClientImpl& client, int64_t until_ns) {
+    constexpr int64_t kMillisecond = 1'000'000, kLeastMs = 50;
+    const int64_t now_ns = base::NowNs(CLOCK_MONOTONIC);
+    const std::chrono::milliseconds half(
+        std::max(kLeastMs, (until_ns - now_ns) / 2 / kMillisecond));
+    if (half < std::chrono::seconds(kConnectS)) client.set_connection_timeout(half);
+    if (half < std::chrono::seconds(kAnswerS)) client.set_read_timeout(half);
   }
 
- private:
   std::unique_ptr<httplib::ClientImpl> Connect() const {
     std::unique_ptr<httplib::ClientImpl> client;
     if (host_.is_tls) {
@@ -159,8 +189,10 @@ class HttpApiClient final : public ApiClient {
 
   const ApiServer server_;
   const Host host_;
-  std::mutex mutex_;                      // leaf; held while the watch's socket is shut
-  httplib::ClientImpl* watch_ = nullptr;  // guarded by mutex_
+  std::mutex mutex_;  // leaf; held while the watch's socket is shut
+  // guarded by mutex_
+  httplib::ClientImpl* watch_ = nullptr;
+  bool is_interrupted_ = false;
 };
 
 }  // namespace

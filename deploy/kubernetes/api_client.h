@@ -8,6 +8,7 @@
 // Never logs or returns the token.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,7 +38,8 @@ class ApiClient {
   virtual ~ApiClient() = default;
 
   // An error: there was no answer.
-  virtual base::Result<ApiAnswer> Get(const std::string& path) = 0;
+  // Ends about `until_ns` (CLOCK_MONOTONIC), if that comes before the usual patience ends.
+  virtual base::Result<ApiAnswer> Get(const std::string& path, int64_t until_ns = INT64_MAX) = 0;
   virtual base::Result<ApiAnswer> Post(const std::string& path, const std::string& body) = 0;
   virtual base::Result<ApiAnswer> Put(const std::string& path, const std::string& body) = 0;
   virtual base::Result<ApiAnswer> Delete(const std::string& path) = 0;
@@ -46,6 +48,7 @@ class ApiClient {
   // the watch, or Interrupt is called. Only one watch at a time.
   virtual base::Result<ApiAnswer> Watch(
       const std::string& path, const std::function<bool(const std::string& line)>& take) = 0;
+  // Without a watch, the next one ends as it begins.
   virtual void Interrupt() = 0;
 };
 

@@ -30,7 +30,7 @@ ordered_json EnvironmentOf(const Injection& injection) {
     variables.push_back(name + "=" + value);
   };
   set("LD_PRELOAD", kLibraryInside);
-  set(environment::kAgent, std::string(kSocketsInside) + "/" + NameIn(injection.agent_socket));
+  set(environment::kAgent, std::string(kSocketsInside) + "/" + NameIn(injection.job_socket));
   set(environment::kAgentRequired, "1");
   if (!injection.set_frameworks) return variables;
   for (const char* const name : frameworks::kPyTorchNames) set(name, frameworks::kPerTensor);
@@ -42,7 +42,7 @@ ordered_json EditsOf(const Injection& injection) {
   return {{"env", EnvironmentOf(injection)},
           {"mounts",
            {Mount(injection.library, kLibraryInside, {"ro", "nosuid", "nodev", "bind"}),
-            Mount(FolderOf(injection.agent_socket), kSocketsInside,
+            Mount(FolderOf(injection.job_socket), kSocketsInside,
                   {"ro", "nosuid", "nodev", "noexec", "bind"})}}};
 }
 

@@ -1,14 +1,16 @@
 // CDI specifications (Container Device Interface, 0.5.0): what a container gets by naming a device.
 // Pure.
 //
-// The library and the folder of the agent's socket are mounted, and the preload is set. The folder,
-// not the socket: a restarted agent makes a new socket there. Runtimes set these variables over
-// the image's and the pod's own.
+// The library and the folder of the agent's socket for jobs are mounted, and the preload is set.
+// The folder, not the socket: a restarted agent makes a new socket there. Runtimes set these
+// variables over the image's and the pod's own.
 //
 // Invariants
 //  1. A device's name has its claim's uid, so it is never used again: runtimes cache what they
 //  read.
-//  2. No budget is in the container's environment, which is the tenant's. The agent has it.
+//  2. Nothing of the agent's is mounted but the folder of the socket through which nobody operates
+//     the node: many containers run as root.
+//  3. No budget is in the container's environment, which is the tenant's. The agent has it.
 #pragma once
 
 #include <string>
@@ -19,8 +21,8 @@
 namespace spillway::kubernetes {
 
 struct Injection {
-  std::string library = "/usr/lib/libspillway.so";  // on the host
-  std::string agent_socket = "/run/spillway/agent.sock";
+  std::string library = "/usr/lib/libspillway.so";           // on the host
+  std::string job_socket = "/run/spillway/jobs/agent.sock";  // on the host
   bool set_frameworks = true;  // tensors allocated one by one (base/framework_settings.h)
 };
 

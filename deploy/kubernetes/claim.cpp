@@ -69,6 +69,11 @@ base::Result<std::optional<int64_t>> CountedBytes(const json& result) {
 }
 
 base::Result<AllocatedDevice> DeviceIn(const json& result, const std::vector<Config>& configs) {
+  // Such a result is beside the scheduler's count, for monitoring a device that others use.
+  if (Member(result, "adminAccess") == true)
+    return base::Error{"request " + TextOf(result, "request") + " has adminAccess",
+                       "this driver gives memory, and nothing of a device without a count",
+                       "leave adminAccess out; `spillway status` on the node shows its devices"};
   AllocatedDevice device{.request = TextOf(result, "request"),
                          .pool = TextOf(result, "pool"),
                          .device = TextOf(result, "device"),

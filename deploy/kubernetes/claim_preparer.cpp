@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "deploy/kubernetes/pod_terms.h"
 #include "deploy/kubernetes/resource_slice.h"
@@ -14,6 +15,28 @@ namespace spillway::kubernetes {
 namespace {
 
 constexpr char kNvidiaKind[] = "nvidia.com/gpu=";
+constexpr int64_t kSecond = 1'000'000'000;
+// Of a call of kubelet's: half of what it waits, so that a second one can wait for the first.
+constexpr int64_t kCallNs = 20 * kSecond;
+constexpr int64_t kTurnNs = 10 * kSecond;  // of the main loop's calls
+constexpr int64_t kLookNs = 10 * kSecond;  // between two looks at shared claims
+
+int64_t MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
+
+std::set<std::string> Without(const std::set<std::string>& all, const std::set<std::string>& some) {
+  std::set<std::string> rest;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(),
+                      std::inserter(rest, rest.end()));
+  return rest;
+}
+
+// The same answer to each claim.
+template <class Answers>
+Answers ForAll(const std::vector<ClaimName>& names, const base::Status& status) {
+  Answers answers;
+  for (const ClaimName& name : names) answers.insert_or_assign(name.uid, status);
+  return answers;
+}
 
 bool IsAllOf(const std::string& text, std::string_view letters) {
   return !text.empty() && text.find_first_not_of(letters) == std::string::npos;
@@ -45,24 +68,40 @@ base::Result<PreparedDevice> ClaimPreparer::Resolve(const AllocatedDevice& devic
                           .device = device.device,
                           .share_id = device.share_id,
                           .gpu_uuid = gpu.uuid,
-                          .terms = *terms};
+                          .terms = *terms,
+                          .counted_bytes = share.counted_bytes,
+                          .class_limit_bytes = ClassLimitIn(share, device.of_class)};
   }
   return base::Error{"the agent knows no " + device.device, "",
                      "see: spillway status, on this node"};
 }
 
-base::Result<ClaimRecord> ClaimPreparer::Resolve(const ClaimName& name) const {
-  base::Result<Claim> claim = services_.get_claim(name);
-  if (!claim) return claim.status();
-  if (claim->name.uid != name.uid)
-    return base::Error{"the claim of this name is another one by now, " + claim->name.uid};
-  if (claim->devices.empty()) return base::Error{"the claim has no device of this driver"};
-  ClaimRecord record{.name = name, .devices = {}, .pods = claim->pods};
-  for (const AllocatedDevice& device : claim->devices) {
+base::Result<ClaimRecord> ClaimPreparer::Resolve(const Claim& claim) const {
+  if (claim.devices.empty()) return base::Error{"the claim has no device of this driver"};
+  ClaimRecord record{.name = claim.name, .devices = {}, .pods = claim.pods};
+  for (const AllocatedDevice& device : claim.devices) {
     base::Result<PreparedDevice> prepared = Resolve(device);
     if (!prepared) return base::Status(prepared.status()).Annotate("request " + device.request);
     record.devices.push_back(*std::move(prepared));
   }
+  return record;
+}
+
+// `stored`: what was prepared before, or null.
+base::Result<ClaimRecord> ClaimPreparer::RecordFor(const ClaimName& name,
+                                                   const base::Result<Claim>& fetched,
+                                                   const ClaimRecord* stored) const {
+  if (!fetched) {
+    const int code = fetched.error().code;
+    // After a reboot the API server may be away, and the node's pods begin all the same.
+    if (stored != nullptr && code != ENOENT && code != kUnusableClaim) return *stored;
+    return fetched.status();
+  }
+  if (fetched->name.uid != name.uid)
+    return base::Error{"the claim of this name is another one by now, " + fetched->name.uid};
+  base::Result<ClaimRecord> record = Resolve(*fetched);
+  // So may the agent, which knows the GPUs.
+  if (!record && stored != nullptr && IsSameAllocation(*stored, *fetched)) return *stored;
   return record;
 }
 
@@ -88,53 +127,63 @@ void ClaimPreparer::RemoveSpec(const std::string& uid) const {
   unlink((options_.cdi_folder + "/" + ClaimSpecFileOf(uid)).c_str());
 }
 
-base::Status ClaimPreparer::Expect(const DriverState& state, const std::vector<std::string>& pods) {
-  for (const std::string& pod : pods) {
-    const base::Result<MemoryTerms> terms = TermsOfPod(state, pod);
-    if (!terms) return terms.status();
-    base::Status expected = services_.expect_pod(pod, *terms);
-    if (!expected.ok()) return expected;
+base::Status ClaimPreparer::Expect(const DriverState& state, const std::string& pod,
+                                   const deploy::Deadlines& until) const {
+  const base::Result<MemoryTerms> terms = TermsOfPod(state, pod);
+  return terms ? services_.expect_pod(pod, *terms, until) : terms.status();
+}
+
+// Tells each pod's terms once in a call, unless they change.
+base::Status ClaimPreparer::ExpectPodsOf(const ClaimRecord& claim, Preparation& call) const {
+  for (const std::string& pod : claim.pods) {
+    auto told = call.told.find(pod);
+    if (told == call.told.end())
+      told = call.told.emplace(pod, Expect(call.access.state, pod, call.until)).first;
+    if (!told->second.ok()) return told->second;
+    call.access.state.pods_to_expect.erase(pod);
   }
   return base::Ok();
 }
 
-base::Status ClaimPreparer::Finish(const ClaimRecord& claim, const DriverState& state) {
-  base::Status written = WriteSpec(claim);
-  return written.ok() ? Expect(state, claim.pods) : written;
-}
-
-// Takes the claim out of the state. Its pods have what other claims leave them.
-void ClaimPreparer::Release(DriverState& state, const std::string& uid) {
-  const auto claim = state.claims.extract(uid);
-  if (!claim) return;
-  const std::set<std::string> left = state.Pods();
-  for (const std::string& pod : claim.mapped().pods) {
-    if (left.count(pod) == 0) {
-      state.pods_to_forget.insert(pod);
-    } else if (base::Status expected = Expect(state, {pod}); !expected.ok()) {
-      services_.warn("pod " + pod + " keeps its former terms: " + expected.text());
-    }
-  }
-}
-
 // Those that the agent does not forget now are tried again.
-void ClaimPreparer::ForgetPods(Access& access) {
-  DriverState& state = access.state;
-  const size_t before = state.pods_to_forget.size();
+base::Status ClaimPreparer::ForgetPods(DriverState& state, const deploy::Deadlines& until) const {
   const std::set<std::string> used = state.Pods();
   for (auto pod = state.pods_to_forget.begin(); pod != state.pods_to_forget.end();) {
     if (used.count(*pod) == 0) {
-      const base::Status forgotten = services_.forget_pod(*pod);
-      if (!forgotten.ok()) {
-        services_.warn("the agent has not forgotten pod " + *pod + " yet: " + forgotten.text());
-        break;
-      }
+      base::Status forgotten = services_.forget_pod(*pod, until);
+      if (!forgotten.ok())
+        return std::move(forgotten).Annotate("the agent has not forgotten pod " + *pod + " yet");
     }
     pod = state.pods_to_forget.erase(pod);
   }
-  if (state.pods_to_forget.size() == before) return;
-  const base::Status saved = access.Save();
-  if (!saved.ok()) services_.warn(saved.text());
+  return base::Ok();
+}
+
+// A pod whose terms cannot be stated has its former ones, until its claims change again.
+base::Status ClaimPreparer::ExpectPods(DriverState& state, const deploy::Deadlines& until) const {
+  const std::set<std::string> used = state.Pods();
+  base::Status first_error;
+  for (auto pod = state.pods_to_expect.begin(); pod != state.pods_to_expect.end();) {
+    const base::Result<MemoryTerms> terms =
+        used.count(*pod) > 0 ? TermsOfPod(state, *pod) : base::Error{"it has ended"};
+    if (!terms && used.count(*pod) > 0)
+      services_.warn("pod " + *pod + " keeps its former terms: " + terms.text());
+    base::Status expected = terms ? services_.expect_pod(*pod, *terms, until) : base::Ok();
+    pod = expected.ok() ? state.pods_to_expect.erase(pod) : std::next(pod);
+    if (!expected.ok() && first_error.ok()) first_error = std::move(expected);
+  }
+  return first_error;
+}
+
+// All that the agent has not heard yet. What is left stays in the state file.
+base::Status ClaimPreparer::TellAgent(Access& access, const deploy::Deadlines& until) const {
+  base::Status forgotten = ForgetPods(access.state, until);
+  base::Status expected = ExpectPods(access.state, until);
+  base::Status saved = access.SaveIfChanged();
+  for (base::Status* const status : {&saved, &forgotten, &expected}) {
+    if (!status->ok()) return std::move(*status);
+  }
+  return base::Ok();
 }
 
 StateFile::Access ClaimPreparer::Opened(base::Result<Access> opened) const {
@@ -143,77 +192,87 @@ StateFile::Access ClaimPreparer::Opened(base::Result<Access> opened) const {
   return *std::move(opened);
 }
 
+ClaimPreparer::FetchedClaims ClaimPreparer::Fetch(const std::vector<ClaimName>& names,
+                                                  int64_t until_ns) const {
+  FetchedClaims fetched;
+  for (const ClaimName& name : names) {
+    const base::Status valid = CheckNames(name);
+    fetched.emplace(name.uid, valid.ok() ? services_.get_claim(name, until_ns)
+                                         : base::Result<Claim>(
+                                               base::Error{valid.text(), "", "", kUnusableClaim}));
+  }
+  return fetched;
+}
+
+// Into the state, for the agent and the disk to follow.
+void ClaimPreparer::Admit(const ClaimName& name, const base::Result<Claim>& fetched,
+                          Preparation& call) const {
+  auto& claims = call.access.state.claims;
+  const auto found = claims.find(name.uid);
+  const ClaimRecord* const stored = found == claims.end() ? nullptr : &found->second;
+  base::Result<ClaimRecord> record = RecordFor(name, fetched, stored);
+  if (!record) {
+    call.results.insert_or_assign(name.uid, record.status());
+    return;
+  }
+  if (stored != nullptr && *stored == *record) return;
+  if (stored == nullptr || !IsSameAllocation(*stored, *fetched)) call.added.insert(name.uid);
+  call.access.state.Take(*std::move(record));
+}
+
+void ClaimPreparer::Finish(const std::string& uid, Preparation& call) {
+  const auto claim = call.access.state.claims.find(uid);
+  if (claim == call.access.state.claims.end() || call.results.count(uid) > 0) return;
+  base::Status finished = WriteSpec(claim->second);
+  if (finished.ok()) finished = ExpectPodsOf(claim->second, call);
+  if (finished.ok()) {
+    call.results.insert_or_assign(uid, GivenBy(claim->second));
+    return;
+  }
+  call.results.insert_or_assign(uid, std::move(finished));
+  if (call.added.count(uid) == 0) return;  // it was prepared before
+  call.access.state.Drop(uid);
+  call.told.clear();
+  RemoveSpec(uid);
+}
+
 ClaimPreparer::Prepared ClaimPreparer::Prepare(const std::vector<ClaimName>& names) {
-  Prepared prepared;
-  base::Result<Access> opened = file_.Open();
-  if (!opened) {
-    for (const ClaimName& name : names) prepared.emplace(name.uid, opened.status());
-    return prepared;
-  }
-  Access access = Opened(std::move(opened));
+  const int64_t now_ns = MonotonicNow();
+  const deploy::Deadlines until{now_ns + deploy::kConnectNs, now_ns + kCallNs};
+  const FetchedClaims fetched = Fetch(names, until.answer_ns);
+  base::Result<Access> opened = file_.Open(until.answer_ns);
+  if (!opened) return ForAll<Prepared>(names, opened.status());
+  Preparation call{Opened(std::move(opened)), until};
   // All of a pod's claims come in one request, and its GPUs are alike only with the last of them.
-  std::set<std::string> added;
-  const auto fail = [&](const std::string& uid, const base::Status& why) {
-    prepared.insert_or_assign(uid, why);
-    if (added.erase(uid) > 0) Release(access.state, uid);
-  };
-  for (const ClaimName& name : names) {
-    if (base::Status valid = CheckNames(name); !valid.ok()) {
-      prepared.insert_or_assign(name.uid, valid);
-      continue;
-    }
-    if (access.state.claims.count(name.uid) > 0) continue;
-    base::Result<ClaimRecord> record = Resolve(name);
-    if (!record) {
-      fail(name.uid, record.status());
-      continue;
-    }
-    access.state.claims.insert_or_assign(name.uid, *std::move(record));
-    added.insert(name.uid);
-  }
-  if (base::Status saved = added.empty() ? base::Ok() : access.Save(); !saved.ok()) {
-    for (const ClaimName& name : names) prepared.insert_or_assign(name.uid, saved);
-    return prepared;
-  }
-  for (const ClaimName& name : names) {
-    const auto claim = access.state.claims.find(name.uid);
-    if (claim == access.state.claims.end()) continue;
-    const ClaimRecord record = claim->second;
-    if (base::Status finished = Finish(record, access.state); !finished.ok()) {
-      fail(name.uid, finished);
-      RemoveSpec(name.uid);
-      if (base::Status saved = access.Save(); !saved.ok()) services_.warn(saved.text());
-      continue;
-    }
-    prepared.insert_or_assign(name.uid, GivenBy(record));
-  }
-  ForgetPods(access);
-  return prepared;
+  for (const ClaimName& name : names) Admit(name, fetched.at(name.uid), call);
+  if (base::Status saved = call.access.SaveIfChanged(); !saved.ok())
+    return ForAll<Prepared>(names, saved);
+  for (const ClaimName& name : names) Finish(name.uid, call);
+  const base::Status told = TellAgent(call.access, {now_ns, until.answer_ns});
+  if (!told.ok()) services_.warn(told.text());
+  return std::move(call.results);
 }
 
 std::map<std::string, base::Status> ClaimPreparer::Unprepare(const std::vector<ClaimName>& names) {
-  std::map<std::string, base::Status> results;
-  base::Result<Access> opened = file_.Open();
-  if (!opened) {
-    for (const ClaimName& name : names) results[name.uid] = opened.status();
-    return results;
-  }
+  using Results = std::map<std::string, base::Status>;
+  const int64_t now_ns = MonotonicNow();
+  base::Result<Access> opened = file_.Open(now_ns + kCallNs);
+  if (!opened) return ForAll<Results>(names, opened.status());
   Access access = Opened(std::move(opened));
-  bool is_changed = false;
-  for (const ClaimName& name : names) {
-    results[name.uid] = CheckNames(name);
-    if (!results[name.uid].ok() || access.state.claims.count(name.uid) == 0) continue;
-    Release(access.state, name.uid);
-    is_changed = true;
+  Results results;
+  for (const ClaimName& name : names) results[name.uid] = CheckNames(name);
+  // All first: a pod that has none left is not told what it has in between.
+  for (const auto& [uid, result] : results) {
+    if (result.ok()) access.state.Drop(uid);
   }
-  if (base::Status saved = is_changed ? access.Save() : base::Ok(); !saved.ok()) {
-    for (auto& [uid, result] : results) result = saved;
-    return results;
-  }
+  if (base::Status saved = access.SaveIfChanged(); !saved.ok())
+    return ForAll<Results>(names, saved);
   for (const auto& [uid, result] : results) {
     if (result.ok()) RemoveSpec(uid);
   }
-  ForgetPods(access);
+  // A pod's end waits for no agent.
+  const base::Status told = TellAgent(access, {now_ns, now_ns + kCallNs});
+  if (!told.ok()) services_.warn(told.text());
   return results;
 }
 
@@ -226,59 +285,90 @@ void ClaimPreparer::RemoveStraySpecs(const DriverState& state) const {
 }
 
 base::Status ClaimPreparer::Restore() {
-  base::Result<Access> opened = file_.Open();
+  const int64_t now_ns = MonotonicNow();
+  base::Result<Access> opened = file_.Open(now_ns + kTurnNs);
   if (!opened) return opened.status();
   Access access = Opened(std::move(opened));
   base::Status first_error;
-  const auto note = [&](base::Status status) {
-    if (!status.ok() && first_error.ok()) first_error = std::move(status);
-  };
-  for (const auto& [uid, claim] : access.state.claims) note(WriteSpec(claim));
-  for (const std::string& pod : access.state.Pods()) note(Expect(access.state, {pod}));
-  if (access.damage.empty()) RemoveStraySpecs(access.state);
-  ForgetPods(access);
-  return first_error;
+  for (const auto& [uid, claim] : access.state.claims) {
+    base::Status written = WriteSpec(claim);
+    if (!written.ok() && first_error.ok()) first_error = std::move(written);
+  }
+  if (access.knows_all) RemoveStraySpecs(access.state);
+  access.state.pods_to_expect = access.state.Pods();
+  base::Status told = TellAgent(access, {now_ns, now_ns + kTurnNs});
+  return first_error.ok() ? told : first_error;
 }
 
-base::Status ClaimPreparer::NotePods(const std::set<std::string>& pods) {
-  base::Result<Access> opened = file_.Open();
+// None, if nothing points to a change of their pods.
+ClaimPreparer::Look ClaimPreparer::RecordsToLookAt(const DriverState& state,
+                                                   const std::set<std::string>& pods,
+                                                   int64_t now_ns) {
+  const std::set<std::string> strangers = Without(pods, state.Pods());
+  const bool has_new = !Without(strangers, known_strangers_).empty();
+  known_strangers_ = strangers;
+  if (has_new) return {.records = state.claims};
+  Look look;
+  if (now_ns < next_look_ns_) return look;
+  next_look_ns_ = now_ns + kLookNs;
+  for (const auto& [uid, record] : state.claims) {
+    const std::set<std::string> own(record.pods.begin(), record.pods.end());
+    if (own.size() > 1 && !Without(own, pods).empty()) look.records.emplace(uid, record);
+  }
+  return look;
+}
+
+void ClaimPreparer::LookAt(Look& look, int64_t until_ns) {
+  std::set<std::string> unusable;
+  for (const auto& [uid, record] : look.records) {
+    const auto claim =
+        look.claims.emplace(uid, services_.get_claim(record.name, until_ns)).first->second;
+    if (claim || claim.error().code == ENOENT) continue;
+    if (claim.error().code != kUnusableClaim) {
+      look.status = claim.status();
+      continue;
+    }
+    unusable.insert(uid);
+    if (unusable_claims_.count(uid) == 0)
+      services_.warn("claim " + record.name.name_space + "/" + record.name.name +
+                     " keeps the pods that it had: " + claim.text());
+  }
+  if (!look.records.empty()) unusable_claims_ = std::move(unusable);
+}
+
+// What a call of kubelet's has changed meanwhile is newer.
+void ClaimPreparer::TakePods(const Look& look, DriverState& state) {
+  for (const auto& [uid, claim] : look.claims) {
+    const auto record = state.claims.find(uid);
+    if (!claim || record == state.claims.end() || record->second != look.records.at(uid)) continue;
+    if (claim->name.uid != uid || claim->pods == record->second.pods) continue;
+    ClaimRecord changed = record->second;
+    changed.pods = claim->pods;
+    state.Take(std::move(changed));
+  }
+}
+
+base::Status ClaimPreparer::NotePods(const std::set<std::string>& pods, int64_t now_ns) {
+  const int64_t from_ns = MonotonicNow(), until_ns = from_ns + kTurnNs;
+  Look look;
+  {
+    base::Result<Access> opened = file_.Open(until_ns);
+    if (!opened) return opened.status();
+    const Access access = Opened(std::move(opened));
+    look = RecordsToLookAt(access.state, pods, now_ns);
+    const bool has_news =
+        !access.state.pods_to_expect.empty() || !access.state.pods_to_forget.empty();
+    if (look.records.empty() && !has_news) return base::Ok();
+  }
+  LookAt(look, until_ns);
+  if (!look.status.ok()) known_strangers_.clear();  // they are looked for again
+  base::Result<Access> opened = file_.Open(until_ns);
   if (!opened) return opened.status();
   Access access = Opened(std::move(opened));
-  if (!access.state.pods_to_forget.empty()) ForgetPods(access);
-  const std::set<std::string> ours = access.state.Pods();
-  std::set<std::string> strangers;
-  std::set_difference(pods.begin(), pods.end(), ours.begin(), ours.end(),
-                      std::inserter(strangers, strangers.end()));
-  const bool has_new = !std::includes(known_strangers_.begin(), known_strangers_.end(),
-                                      strangers.begin(), strangers.end());
-  if (!has_new || access.state.claims.empty()) {
-    known_strangers_ = strangers;
-    return base::Ok();
-  }
-  std::set<std::string> changed;
-  for (auto& [uid, record] : access.state.claims) {
-    const base::Result<Claim> claim = services_.get_claim(record.name);
-    if (!claim && claim.error().code != ENOENT) return claim.status();
-    if (!claim || claim->name.uid != uid || claim->pods == record.pods) continue;
-    changed.insert(record.pods.begin(), record.pods.end());
-    record.pods = claim->pods;
-    changed.insert(record.pods.begin(), record.pods.end());
-  }
-  known_strangers_ = strangers;
-  if (changed.empty()) return base::Ok();
-  const std::set<std::string> left = access.state.Pods();
-  std::vector<std::string> to_expect;
-  for (const std::string& pod : changed) {
-    if (left.count(pod) > 0) {
-      to_expect.push_back(pod);
-    } else {
-      access.state.pods_to_forget.insert(pod);
-    }
-  }
-  if (base::Status saved = access.Save(); !saved.ok()) return saved;
-  base::Status expected = Expect(access.state, to_expect);
-  ForgetPods(access);
-  return expected;
+  TakePods(look, access.state);
+  if (base::Status saved = access.SaveIfChanged(); !saved.ok()) return saved;
+  base::Status told = TellAgent(access, {from_ns, until_ns});
+  return told.ok() ? look.status : told;
 }
 
 }  // namespace spillway::kubernetes

@@ -1,8 +1,9 @@
 // Prepares claims for kubelet: binds their pods' budgets at the agent, and writes their CDI
 // specifications.
 //
-// One per process. Called by kubelet's requests (dra_service) and by the main loop, on any thread;
-// calls wait for each other, also for those of a second driver on the node (driver_state.h).
+// One per process. Kubelet's requests (dra_server) call Prepare and Unprepare on any thread, the
+// main loop the rest. Calls wait for each other, also for those of a second driver on the node
+// (driver_state.h), but not while they ask the API server.
 //
 // Invariants
 //  1. Prepare and Unprepare may be repeated at any time, in any order, and after a crash between
@@ -11,8 +12,14 @@
 //  3. What Prepare does is in the state file before it is done, and Unprepare takes it from there:
 //     the claim may be gone from the API server, and the agent may be away.
 //  4. A failed Prepare leaves nothing of the claims that it did not prepare.
+//  5. A call ends by one deadline, however many claims it has: kubelet waits 45 s. Where the agent
+//     is away, only the first claim of a Prepare waits for it.
+//  6. What the agent is still to hear of is in the state file, and NotePods tries it again.
 #pragma once
 
+#include <errno.h>
+
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -20,6 +27,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "deploy/agent/agent_request.h"
 #include "deploy/kubernetes/cdi_spec.h"
 #include "deploy/kubernetes/claim.h"
 #include "deploy/kubernetes/driver_state.h"
@@ -33,12 +41,17 @@ struct GivenDevice {
   bool operator==(const GivenDevice&) const = default;
 };
 
+// The error of a claim that is there, and that this driver cannot use.
+inline constexpr int kUnusableClaim = EBADMSG;
+
 // The world around it; functions may be called on any thread.
 struct PreparerServices {
-  // An error whose code is ENOENT: there is no such claim.
-  std::function<base::Result<Claim>(const ClaimName&)> get_claim;
-  std::function<base::Status(const std::string& pod, const MemoryTerms&)> expect_pod;
-  std::function<base::Status(const std::string& pod)> forget_pod;
+  // Ends by `until_ns` (CLOCK_MONOTONIC). An error's code is ENOENT if there is no such claim, and
+  // kUnusableClaim.
+  std::function<base::Result<Claim>(const ClaimName&, int64_t until_ns)> get_claim;
+  std::function<base::Status(const std::string& pod, const MemoryTerms&, const deploy::Deadlines&)>
+      expect_pod;
+  std::function<base::Status(const std::string& pod, const deploy::Deadlines&)> forget_pod;
   std::function<std::vector<Gpu>()> gpus;
   std::function<void(const std::string& text)> warn;
 };
@@ -62,20 +75,46 @@ class ClaimPreparer {
   // After a start of this process or of the agent: everything that the state file says is done.
   base::Status Restore();
 
-  // The agent sees these pods. Kubelet prepares a claim once, and tells of no further pod that
-  // shares it. So unknown pods are looked for in the prepared claims.
-  base::Status NotePods(const std::set<std::string>& pods);
+  // The agent sees these pods at `now_ns`, any clock. Kubelet prepares a claim once, and tells of
+  // no pod that joins or leaves it later. So unknown pods are looked for in the prepared claims;
+  // and shared claims of pods that the agent does not see are looked at now and then.
+  base::Status NotePods(const std::set<std::string>& pods, int64_t now_ns);
 
  private:
   using Access = StateFile::Access;
-  base::Result<ClaimRecord> Resolve(const ClaimName& name) const;
+  using FetchedClaims = std::map<std::string, base::Result<Claim>>;  // by uid
+  // A call of kubelet's, between its steps.
+  struct Preparation {
+    Access access;
+    deploy::Deadlines until;
+    std::set<std::string> added = {};               // uids
+    std::map<std::string, base::Status> told = {};  // by pod
+    Prepared results = {};
+  };
+  struct Look {  // at claims, for their pods
+    std::map<std::string, ClaimRecord> records;
+    FetchedClaims claims = {};
+    base::Status status = {};  // an error: some could not be looked at
+  };
+
+  FetchedClaims Fetch(const std::vector<ClaimName>& names, int64_t until_ns) const;
+  base::Result<ClaimRecord> Resolve(const Claim& claim) const;
   base::Result<PreparedDevice> Resolve(const AllocatedDevice& device) const;
-  base::Status Finish(const ClaimRecord& claim, const DriverState& state);
-  base::Status Expect(const DriverState& state, const std::vector<std::string>& pods);
+  base::Result<ClaimRecord> RecordFor(const ClaimName& name, const base::Result<Claim>& fetched,
+                                      const ClaimRecord* stored) const;
+  void Admit(const ClaimName& name, const base::Result<Claim>& fetched, Preparation& call) const;
+  void Finish(const std::string& uid, Preparation& call);
+  base::Status ExpectPodsOf(const ClaimRecord& claim, Preparation& call) const;
+  base::Status Expect(const DriverState& state, const std::string& pod,
+                      const deploy::Deadlines& until) const;
   base::Status WriteSpec(const ClaimRecord& claim) const;
   void RemoveSpec(const std::string& uid) const;
-  void Release(DriverState& state, const std::string& uid);
-  void ForgetPods(Access& access);
+  base::Status TellAgent(Access& access, const deploy::Deadlines& until) const;
+  base::Status ForgetPods(DriverState& state, const deploy::Deadlines& until) const;
+  base::Status ExpectPods(DriverState& state, const deploy::Deadlines& until) const;
+  Look RecordsToLookAt(const DriverState& state, const std::set<std::string>& pods, int64_t now_ns);
+  void LookAt(Look& look, int64_t until_ns);
+  static void TakePods(const Look& look, DriverState& state);
   void RemoveStraySpecs(const DriverState& state) const;
   std::vector<GivenDevice> GivenBy(const ClaimRecord& claim) const;
   Access Opened(base::Result<Access> opened) const;
@@ -83,7 +122,11 @@ class ClaimPreparer {
   const PreparerOptions options_;
   const PreparerServices services_;
   const StateFile file_;
-  std::set<std::string> known_strangers_;  // guarded by the state file's lock
+
+  // the main loop's
+  std::set<std::string> known_strangers_;
+  std::set<std::string> unusable_claims_;  // that were warned of
+  int64_t next_look_ns_ = INT64_MIN;
 };
 
 }  // namespace spillway::kubernetes

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "deploy/kubernetes/cdi_spec.h"
 #include "deploy/kubernetes/pod_terms.h"
@@ -18,7 +19,7 @@ void Note(const std::string& text) { spdlog::info(text); }
 void Warn(const std::string& text) { spdlog::warn(text); }
 
 Injection InjectionOf(const DriverOptions& options) {
-  return {options.library, options.agent_socket, options.set_frameworks};
+  return {options.library, options.job_socket, options.set_frameworks};
 }
 
 base::Status MakeFolder(const std::string& path) {
@@ -28,12 +29,25 @@ base::Status MakeFolder(const std::string& path) {
   return base::Error{"cannot make " + path, error.message(), "the driver needs to be root"};
 }
 
-base::Result<Claim> GetClaim(ApiClient& api, const ClaimName& name) {
-  const base::Result<ApiAnswer> answer = api.Get("/apis/resource.k8s.io/v1/namespaces/" +
-                                                 name.name_space + "/resourceclaims/" + name.name);
+// Otherwise the container runtime alone would say that it cannot mount its folder.
+base::Status CheckJobSocket(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_socket(path, ignored)) return base::Ok();
+  return base::Error{"no container can reach the agent: there is no socket at " + path, "",
+                     "set [agent] job_socket in the agent's configuration, or --job-socket here"};
+}
+
+base::Result<Claim> GetClaim(ApiClient& api, const ClaimName& name, int64_t until_ns) {
+  const base::Result<ApiAnswer> answer = api.Get(
+      "/apis/resource.k8s.io/v1/namespaces/" + name.name_space + "/resourceclaims/" + name.name,
+      until_ns);
   if (!answer) return answer.status();
   if (answer->status != 200) return ErrorOf(*answer, "claim " + name.name_space + "/" + name.name);
-  return ParseClaim(answer->body);
+  base::Result<Claim> claim = ParseClaim(answer->body);
+  if (claim) return claim;
+  base::Error unusable = claim.error();
+  unusable.code = kUnusableClaim;
+  return unusable;
 }
 
 }  // namespace
@@ -59,19 +73,20 @@ std::vector<Gpu> Driver::Gpus() {
 }
 
 PreparerServices Driver::Services() {
-  return {.get_claim = [this](const ClaimName& name) { return GetClaim(*api_, name); },
-          .expect_pod =
-              [this](const std::string& pod, const MemoryTerms& terms) {
-                return deploy::StatusOf(deploy::TellAgent(agent_, Expecting(pod, terms)));
-              },
-          .forget_pod =
-              [this](const std::string& pod) {
-                return deploy::AskAgent(agent_, protocol::ForgetJob{.job = JobNameOf(pod)},
-                                        deploy::Patience::kNone)
-                    .status();
-              },
-          .gpus = [this] { return Gpus(); },
-          .warn = Warn};
+  return {
+      .get_claim = [this](const ClaimName& name,
+                          int64_t until_ns) { return GetClaim(*api_, name, until_ns); },
+      .expect_pod =
+          [this](const std::string& pod, const MemoryTerms& terms, const deploy::Deadlines& until) {
+            return deploy::StatusOf(deploy::TellAgent(agent_, Expecting(pod, terms), until));
+          },
+      .forget_pod =
+          [this](const std::string& pod, const deploy::Deadlines& until) {
+            return deploy::AskAgent(agent_, protocol::ForgetJob{.job = JobNameOf(pod)}, until)
+                .status();
+          },
+      .gpus = [this] { return Gpus(); },
+      .warn = Warn};
 }
 
 base::Status Driver::StartClaims() {
@@ -130,6 +145,7 @@ void Driver::LookAtAgent() {
     return;
   }
   turns_without_agent_ = 0;
+  has_heard_ = true;
   is_draining_ = status->draining;
   const auto bus_ids = PciBusIds(options_.gpu_folder);
   for (Gpu& gpu : status->gpus) {
@@ -140,20 +156,22 @@ void Driver::LookAtAgent() {
     const std::lock_guard lock(mutex_);
     gpus_ = status->gpus;
   }
+  WarnOnce(socket_warning_, CheckJobSocket(options_.job_socket));
   if (preparer_ == nullptr) return;
   if (agent_instance_ != status->agent_instance) {
     const base::Status restored = preparer_->Restore();
     if (restored.ok()) agent_instance_ = status->agent_instance;
     WarnOnce(restore_warning_, restored);
   }
-  const base::Status noted = preparer_->NotePods(status->pods);
-  if (!noted.ok()) Warn(noted.text());
+  WarnOnce(note_warning_, preparer_->NotePods(status->pods, base::NowNs(CLOCK_MONOTONIC)));
 }
 
 void Driver::OfferDevices() {
   const std::vector<Gpu> gpus = Gpus();
-  if (gpus.empty()) return;  // the agent has not answered yet
   const bool is_away = turns_without_agent_ > kPatientTurns;
+  // What an earlier driver has published stays while the agent may just be starting. Then nothing
+  // is on offer: a taint would need the devices, which nobody knows yet.
+  if (!has_heard_ && !is_away) return;
   std::vector<Taint> taints;
   if (is_draining_) taints.push_back({"spillway.dev/drained", "by-operator"});
   if (is_away) taints.push_back({"spillway.dev/agent-away", "true"});

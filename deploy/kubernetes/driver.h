@@ -52,9 +52,10 @@ class Driver {
   // the main thread's
   std::unique_ptr<DraServer> dra_;
   std::string agent_instance_;  // that knows all of our pods
-  bool is_draining_ = false;
+  bool is_draining_ = false, has_heard_ = false;
   int turns_without_agent_ = 0;
-  std::string agent_warning_, restore_warning_, plugin_warning_, dra_warning_;
+  std::string agent_warning_, restore_warning_, note_warning_, socket_warning_, plugin_warning_,
+      dra_warning_;
 
   std::mutex mutex_;       // leaf
   std::vector<Gpu> gpus_;  // guarded by mutex_; as the agent said last

@@ -34,6 +34,10 @@ constexpr base::OptionRow<Line> kRows[] = {
     Text<&DriverOptions::agent_socket>({"socket", 's', Value("PATH", Kind::kFile),
                                         "the node agent's, on the host (default: "
                                         "/run/spillway/agent.sock)"}),
+    Text<&DriverOptions::job_socket>({"job-socket", 0, Value("PATH", Kind::kFile),
+                                      "[agent] job_socket of the node agent's configuration, on "
+                                      "the host; containers get its folder, and nothing else of "
+                                      "the agent's (default: /run/spillway/jobs/agent.sock)"}),
     Text<&DriverOptions::library>({"library", 'l', Value("FILE", Kind::kFile),
                                    "libspillway.so on the host, which containers get (default: "
                                    "/usr/lib/libspillway.so)"}),
@@ -121,11 +125,16 @@ base::Status Check(const DriverOptions& options) {
     if (name.find_first_not_of(kNames) != std::string::npos)
       return base::Error{"'" + name + "' is no name in Kubernetes"};
   }
-  for (const std::string& path :
-       {options.agent_socket, options.library, options.kubelet_folder, options.cdi_folder}) {
+  for (const std::string& path : {options.agent_socket, options.job_socket, options.library,
+                                  options.kubelet_folder, options.cdi_folder}) {
     if (!path.starts_with('/'))
       return base::Error{"'" + path + "' is no absolute path", "containers and kubelet use it too"};
   }
+  const std::string jobs_folder = options.job_socket.substr(0, options.job_socket.rfind('/') + 1);
+  if (options.agent_socket.starts_with(jobs_folder))
+    return base::Error{"the folder of --job-socket has the agent's other socket, too",
+                       "containers mount that folder, and their root would operate the node",
+                       "give [agent] job_socket of spillwayd a folder of its own"};
   if (!options.serves_claims && options.slots == 0)
     return base::Error{"there is nothing to serve", "", "with --claims=off, add --slots N"};
   return base::Ok();

@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/pause.h"
 
 namespace spillway::kubernetes {
 namespace {
@@ -15,6 +19,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int kSchema = 1;
+constexpr char kDamaged[] = ".damaged";
+constexpr int kMostDamaged = 10;
+constexpr int64_t kPauseNs = 10'000'000;
 constexpr size_t kMostStateBytes = size_t{64} << 20;
 
 json JsonOf(const MemoryTerms& terms) {
@@ -32,6 +39,8 @@ MemoryTerms TermsIn(const json& object) {
   return terms;
 }
 
+json JsonOf(const std::optional<int64_t>& bytes) { return bytes ? json(*bytes) : json(); }
+
 json JsonOf(const ClaimRecord& claim) {
   json devices = json::array();
   for (const PreparedDevice& device : claim.devices)
@@ -40,7 +49,9 @@ json JsonOf(const ClaimRecord& claim) {
                        {"device", device.device},
                        {"share", device.share_id},
                        {"gpu", device.gpu_uuid},
-                       {"terms", JsonOf(device.terms)}});
+                       {"terms", JsonOf(device.terms)},
+                       {"counted", device.counted_bytes},
+                       {"class_limit", JsonOf(device.class_limit_bytes)}});
   return {{"namespace", claim.name.name_space},
           {"name", claim.name.name},
           {"pods", claim.pods},
@@ -50,22 +61,18 @@ json JsonOf(const ClaimRecord& claim) {
 ClaimRecord ClaimIn(const std::string& uid, const json& object) {
   ClaimRecord claim{.name = {object.at("namespace"), object.at("name"), uid},
                     .pods = object.at("pods").get<std::vector<std::string>>()};
-  for (const json& device : object.at("devices"))
+  for (const json& device : object.at("devices")) {
     claim.devices.push_back({.request = device.at("request"),
                              .pool = device.at("pool"),
                              .device = device.at("device"),
                              .share_id = device.at("share"),
                              .gpu_uuid = device.at("gpu"),
-                             .terms = TermsIn(device.at("terms"))});
-  return claim;
-}
-
-base::UniqueFd Lock(const std::string& path) {
-  base::UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  while (file && flock(file.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return {};
+                             .terms = TermsIn(device.at("terms")),
+                             .counted_bytes = device.at("counted").get<int64_t>()});
+    const json& class_limit = device.at("class_limit");
+    if (!class_limit.is_null()) claim.devices.back().class_limit_bytes = class_limit.get<int64_t>();
   }
-  return file;
+  return claim;
 }
 
 }  // namespace
@@ -76,10 +83,39 @@ std::set<std::string> DriverState::Pods() const {
   return pods;
 }
 
+void DriverState::Note(const std::vector<std::string>& changed) {
+  const std::set<std::string> left = Pods();
+  for (const std::string& pod : changed)
+    (left.count(pod) > 0 ? pods_to_expect : pods_to_forget).insert(pod);
+}
+
+void DriverState::Take(ClaimRecord claim) {
+  Drop(claim.name.uid);
+  const std::vector<std::string> pods = claim.pods;
+  claims.insert_or_assign(claim.name.uid, std::move(claim));
+  Note(pods);
+}
+
+void DriverState::Drop(const std::string& uid) {
+  const auto claim = claims.extract(uid);
+  if (claim) Note(claim.mapped().pods);
+}
+
+bool IsSameAllocation(const ClaimRecord& record, const Claim& claim) {
+  return std::equal(record.devices.begin(), record.devices.end(), claim.devices.begin(),
+                    claim.devices.end(), [](const PreparedDevice& a, const AllocatedDevice& b) {
+                      return a.request == b.request && a.pool == b.pool && a.device == b.device &&
+                             a.share_id == b.share_id;
+                    });
+}
+
 std::string Written(const DriverState& state) {
   json claims = json::object();
   for (const auto& [uid, claim] : state.claims) claims[uid] = JsonOf(claim);
-  return json({{"schema", kSchema}, {"claims", claims}, {"pods_to_forget", state.pods_to_forget}})
+  return json({{"schema", kSchema},
+               {"claims", claims},
+               {"pods_to_expect", state.pods_to_expect},
+               {"pods_to_forget", state.pods_to_forget}})
       .dump(1);
 }
 
@@ -91,6 +127,7 @@ base::Result<DriverState> ReadState(std::string_view text) {
     DriverState state;
     for (const auto& [uid, claim] : document.at("claims").items())
       state.claims[uid] = ClaimIn(uid, claim);
+    state.pods_to_expect = document.at("pods_to_expect").get<std::set<std::string>>();
     state.pods_to_forget = document.at("pods_to_forget").get<std::set<std::string>>();
     return state;
   } catch (const json::exception& wrong) {
@@ -101,12 +138,37 @@ base::Result<DriverState> ReadState(std::string_view text) {
 StateFile::StateFile(const std::string& folder)
     : path_(folder + "/state.json"), lock_path_(folder + "/state.lock") {}
 
-base::Status StateFile::Access::Save() const {
-  return base::ReplaceFile(path_, Written(state), {.sync = true});
+base::Status StateFile::Access::SaveIfChanged() {
+  if (state == saved_) return base::Ok();
+  base::Status saved = base::ReplaceFile(path_, Written(state), {.sync = true});
+  if (saved.ok()) saved_ = state;
+  return saved;
 }
 
-base::Result<StateFile::Access> StateFile::Open() const {
-  base::UniqueFd lock = Lock(lock_path_);
+base::UniqueFd StateFile::Lock(int64_t deadline_ns) const {
+  base::UniqueFd file(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  while (file && flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return {};
+    if (base::NowNs(CLOCK_MONOTONIC) >= deadline_ns) return errno = EWOULDBLOCK, base::UniqueFd();
+    base::Pause(kPauseNs);
+  }
+  return file;
+}
+
+base::Status StateFile::PutAside() const {
+  for (int i = 0; i < kMostDamaged; ++i) {
+    const std::string aside = path_ + kDamaged + (i == 0 ? "" : "." + std::to_string(i));
+    if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) == 0)
+      return base::Ok();
+    if (errno != EEXIST) break;
+  }
+  return base::ErrnoError("cannot put aside " + path_, "remove older damaged files beside it");
+}
+
+base::Result<StateFile::Access> StateFile::Open(int64_t deadline_ns) const {
+  base::UniqueFd lock = Lock(deadline_ns);
+  if (!lock && errno == EWOULDBLOCK)
+    return base::Error{"the driver is still busy with other claims", "", "kubelet asks again"};
   if (!lock) return base::ErrnoError("cannot lock " + lock_path_);
   Access access(path_, std::move(lock));
   const base::Result<std::string> text = base::ReadFile(path_, {.most_bytes = kMostStateBytes});
@@ -114,12 +176,12 @@ base::Result<StateFile::Access> StateFile::Open() const {
   if (!text) return text.status();
   base::Result<DriverState> state = ReadState(*text);
   if (state) {
-    access.state = *std::move(state);
+    access.saved_ = access.state = *std::move(state);
+    access.knows_all = faccessat(AT_FDCWD, (path_ + kDamaged).c_str(), F_OK, 0) != 0;
     return access;
   }
   access.damage = path_ + ": " + state.text();
-  if (rename(path_.c_str(), (path_ + ".damaged").c_str()) != 0)
-    return base::ErrnoError("cannot put aside " + path_);
+  if (base::Status aside = PutAside(); !aside.ok()) return aside;
   return access;
 }
 

@@ -7,10 +7,13 @@
 //  1. While an Access lives, no other thread or process reads or writes the file: during a rolling
 //     update two drivers run on a node.
 //  2. After Save the file holds the old state or the new one, whole, also after a crash.
-//  3. A damaged file is put aside under `.damaged`, never overwritten.
+//  3. A damaged file is put aside under `.damaged`, and never overwritten. While one lies there,
+//  the
+//     state may miss claims of running pods (knows_all).
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +30,8 @@ struct PreparedDevice {
   std::string request, pool, device, share_id;
   std::string gpu_uuid;
   MemoryTerms terms = {};
+  int64_t counted_bytes = 0;                      // by the scheduler
+  std::optional<int64_t> class_limit_bytes = {};  // before the claim lowers it
   bool operator==(const PreparedDevice&) const = default;
 };
 
@@ -39,11 +44,21 @@ struct ClaimRecord {
 
 struct DriverState {
   std::map<std::string, ClaimRecord> claims;  // by uid
-  std::set<std::string> pods_to_forget;       // the agent was not there when their last claim went
+  // What the agent is still to hear of: new terms, and pods whose last claim went.
+  std::set<std::string> pods_to_expect, pods_to_forget;
   bool operator==(const DriverState&) const = default;
 
   std::set<std::string> Pods() const;
+  // Both note their pods for the agent.
+  void Take(ClaimRecord claim);
+  void Drop(const std::string& uid);
+
+ private:
+  void Note(const std::vector<std::string>& pods);
 };
+
+// Whether the scheduler's choice is still the one that was prepared.
+bool IsSameAllocation(const ClaimRecord& record, const Claim& claim);
 
 std::string Written(const DriverState& state);
 base::Result<DriverState> ReadState(std::string_view text);
@@ -56,20 +71,26 @@ class StateFile {
   class Access {
    public:
     DriverState state;
-    std::string damage;  // empty: the file was sound, or there was none
-    base::Status Save() const;
+    std::string damage;      // empty: the file was sound, or there was none
+    bool knows_all = false;  // false: claims of running pods may be missing
+    base::Status SaveIfChanged();
 
    private:
     friend class StateFile;
     Access(std::string path, base::UniqueFd lock)
         : path_(std::move(path)), lock_(std::move(lock)) {}
     std::string path_;
+    DriverState saved_;
     base::UniqueFd lock_;  // closing it releases the lock
   };
-  // Waits for the lock, which others hold for some seconds at most.
-  base::Result<Access> Open() const;
+  // Waits for the lock until `deadline_ns` (CLOCK_MONOTONIC): others hold it while the agent
+  // answers.
+  base::Result<Access> Open(int64_t deadline_ns) const;
 
  private:
+  base::UniqueFd Lock(int64_t deadline_ns) const;
+  base::Status PutAside() const;
+
   const std::string path_, lock_path_;
 };
 

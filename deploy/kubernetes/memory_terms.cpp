@@ -21,7 +21,11 @@ base::Result<Amount> ParseShare(std::string_view text) {
   if (error != std::errc() || rest != "%" || !(percent > 0) || percent > 100)
     return base::Error{"'" + std::string(text) + "' is no share of a device", "",
                        "write it as \"50%\""};
-  return Amount{.permille = static_cast<int32_t>(percent * 10)};
+  const auto permille = static_cast<int32_t>(percent * 10);
+  if (permille == 0)
+    return base::Error{"'" + std::string(text) + "' is less than a thousandth of a device", "",
+                       "write at least \"0.1%\""};
+  return Amount{.permille = permille};
 }
 
 base::Result<Amount> ParseAmount(const json& value) {
@@ -134,6 +138,13 @@ base::Result<MemoryConfig> ParseMemoryConfig(std::string_view text) {
     if (!taken.ok()) return std::move(taken).Annotate(name);
   }
   return config;
+}
+
+std::optional<int64_t> ClassLimitIn(const DeviceShare& share,
+                                    const std::vector<MemoryConfig>& of_class) {
+  const MemoryConfig allowed = Joined(of_class);
+  if (!allowed.limit) return std::nullopt;
+  return allowed.limit->In(share.device_bytes);
 }
 
 base::Result<MemoryTerms> ResolveTerms(const DeviceShare& share,

@@ -58,6 +58,10 @@ struct DeviceShare {
   int64_t counted_bytes = 0;  // by the scheduler
 };
 
+// The most that the class allows a pod on this device; nullopt: it sets no limit.
+std::optional<int64_t> ClassLimitIn(const DeviceShare& share,
+                                    const std::vector<MemoryConfig>& of_class);
+
 // Later configurations of one source replace earlier ones, setting by setting.
 base::Result<MemoryTerms> ResolveTerms(const DeviceShare& share,
                                        const std::vector<MemoryConfig>& of_class,

@@ -21,19 +21,59 @@ void RaiseTo(std::optional<int32_t>& most, std::optional<int32_t> value) {
   if (value && (!most || *most < *value)) most = value;
 }
 
+// What a pod's claims sum up to on a GPU: of those whose class sets a limit, and of the others.
+struct ClaimSum {
+  int64_t guaranteed_bytes = 0, limit_bytes = 0;
+  int64_t counted_bytes = 0;  // by the scheduler, as far as the limits let the pod have it
+
+  void Add(const PreparedDevice& device, size_t pods) {
+    guaranteed_bytes += PartOf(device.terms.guaranteed_bytes, pods);
+    limit_bytes += PartOf(device.terms.limit_bytes, pods);
+    counted_bytes += PartOf(std::min(device.counted_bytes, device.terms.limit_bytes), pods);
+  }
+  void BoundBy(int64_t most_bytes) {
+    for (int64_t* const bytes : {&guaranteed_bytes, &limit_bytes, &counted_bytes})
+      *bytes = std::min(*bytes, most_bytes);
+  }
+};
+
+// Note [Limits of several claims]
+// What the scheduler counted adds up. What a class allows beyond that does not: a pod could
+// otherwise pass any limit by naming more claims. So claims whose classes set a limit have
+// together at most the largest of these. A claim of a class without a limit adds what was counted
+// for it. The pod's limit is the larger one of the classes' limit and the sum that was counted.
+struct GpuTerms {
+  ClaimSum limited, plain;
+  int64_t largest_class_limit_bytes = 0;
+  std::optional<int32_t> weight, priority;
+
+  void Add(const PreparedDevice& device, size_t pods) {
+    (device.class_limit_bytes ? limited : plain).Add(device, pods);
+    largest_class_limit_bytes =
+        std::max(largest_class_limit_bytes, device.class_limit_bytes.value_or(0));
+    RaiseTo(weight, device.terms.weight);
+    RaiseTo(priority, device.terms.priority);
+  }
+  MemoryTerms Terms() const {
+    ClaimSum bounded = limited;
+    bounded.BoundBy(largest_class_limit_bytes);
+    return {.guaranteed_bytes = bounded.guaranteed_bytes + plain.guaranteed_bytes,
+            .limit_bytes = std::max(bounded.limit_bytes, bounded.counted_bytes + plain.limit_bytes),
+            .weight = weight,
+            .priority = priority};
+  }
+};
+
 std::map<std::string, MemoryTerms> TermsByGpu(const DriverState& state, const std::string& pod) {
-  std::map<std::string, MemoryTerms> by_gpu;
+  std::map<std::string, GpuTerms> by_gpu;
   for (const auto& [uid, claim] : state.claims) {
     if (std::find(claim.pods.begin(), claim.pods.end(), pod) == claim.pods.end()) continue;
-    for (const PreparedDevice& device : claim.devices) {
-      MemoryTerms& sum = by_gpu[device.gpu_uuid];
-      sum.guaranteed_bytes += PartOf(device.terms.guaranteed_bytes, claim.pods.size());
-      sum.limit_bytes += PartOf(device.terms.limit_bytes, claim.pods.size());
-      RaiseTo(sum.weight, device.terms.weight);
-      RaiseTo(sum.priority, device.terms.priority);
-    }
+    for (const PreparedDevice& device : claim.devices)
+      by_gpu[device.gpu_uuid].Add(device, claim.pods.size());
   }
-  return by_gpu;
+  std::map<std::string, MemoryTerms> terms;
+  for (const auto& [gpu, sum] : by_gpu) terms[gpu] = sum.Terms();
+  return terms;
 }
 
 std::string InWords(const std::string& gpu, const MemoryTerms& terms) {

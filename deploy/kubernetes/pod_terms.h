@@ -1,7 +1,8 @@
 // A pod's terms at the agent, from the claims that it may use. Pure.
 //
 // The agent knows a process by its pod's control group, and gives a pod one budget for each of its
-// GPUs. So a pod has the sum of its claims on a GPU, and as much on every GPU.
+// GPUs. So a pod has its claims on a GPU together (Note [Limits of several claims]), and as much on
+// every GPU.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "deploy/kubernetes/claim.h"
 
 namespace spillway::kubernetes {
@@ -14,6 +15,7 @@ using nlohmann::json;
 constexpr char kSlices[] = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr int kConflict = 409, kGone = 410;
 constexpr int kFirstPauseMs = 100, kMostPauseMs = 30'000, kMostDoublings = 10;
+constexpr int64_t kCalmNs = 60'000'000'000;  // writes further apart are no quarrel
 
 // A conflict is nobody's fault: it is tried again, soon, and without a warning.
 constexpr int kConflictCode = EAGAIN;
@@ -37,6 +39,10 @@ int64_t GenerationOf(const json& slice) {
   return generation.is_number_integer() ? generation.get<int64_t>() : 0;
 }
 
+int64_t PauseMs(int times) {
+  return std::min(kFirstPauseMs << std::min(times, kMostDoublings), kMostPauseMs);
+}
+
 }  // namespace
 
 SlicePublisher::SlicePublisher(ApiClient* api, std::string node, Warn warn)
@@ -52,7 +58,7 @@ void SlicePublisher::Offer(Offered offered) {
     if (taken_ == offers_) return;
   }
   changed_.notify_all();
-  api_.Interrupt();  // a watch that begins just now is interrupted by the next offer
+  api_.Interrupt();
 }
 
 void SlicePublisher::Stop() {
@@ -75,16 +81,20 @@ void SlicePublisher::Run() {
   }
 }
 
-void SlicePublisher::WaitAfter(const base::Status& status) {
-  if (status.ok()) {
+void SlicePublisher::WaitAfter(const base::Result<Then>& done) {
+  if (done) {
     failures_ = 0;
     last_warning_.clear();
+    if (*done == Then::kWatch) return;
+    if (repeats_ > 0) WaitMs(PauseMs(repeats_));
     return;
   }
-  const bool is_conflict = status.error().code == kConflictCode;
-  if (!is_conflict && status.text() != last_warning_) warn_(last_warning_ = status.text());
-  const int pause_ms = std::min(kFirstPauseMs << std::min(failures_, kMostDoublings), kMostPauseMs);
-  ++failures_;
+  const bool is_conflict = done.error().code == kConflictCode;
+  if (!is_conflict && done.text() != last_warning_) warn_(last_warning_ = done.text());
+  WaitMs(PauseMs(failures_++));
+}
+
+void SlicePublisher::WaitMs(int64_t pause_ms) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(pause_ms), [&] { return is_stopped_; });
 }
@@ -102,7 +112,7 @@ base::Result<std::string> SlicePublisher::Wanted() {
   return ResourceSlice({node_, uid.get<std::string>()}, offered_->gpus, offered_->taints);
 }
 
-base::Status SlicePublisher::Round() {
+base::Result<SlicePublisher::Then> SlicePublisher::Round() {
   const base::Result<std::string> wanted = Wanted();
   if (!wanted) return wanted.status();
   const base::Result<ApiAnswer> list = api_.Get(OwnSlices(node_));
@@ -110,10 +120,12 @@ base::Status SlicePublisher::Round() {
   if (list->status != 200) return ErrorOf(*list, "the list of ResourceSlices");
   const json document = json::parse(list->body, nullptr, false);
   if (!document.is_object()) return base::Error{"the list of ResourceSlices is no JSON object"};
-  const base::Result<Then> then = Reconcile(list->body, *wanted);
-  if (!then || *then == Then::kAgain) return then.status();
+  base::Result<Then> then = Reconcile(list->body, *wanted);
+  if (!then || *then == Then::kAgain) return then;
   const json version = document.value(json::json_pointer("/metadata/resourceVersion"), json(""));
-  return WatchFrom(version.is_string() ? version.get<std::string>() : "");
+  base::Status watched = WatchFrom(version.is_string() ? version.get<std::string>() : "");
+  if (!watched.ok()) return watched;
+  return Then::kWatch;
 }
 
 base::Result<SlicePublisher::Then> SlicePublisher::Reconcile(const std::string& list,
@@ -151,6 +163,10 @@ base::Result<SlicePublisher::Then> SlicePublisher::Write(const base::Result<ApiA
     return base::Error{what, "somebody else was faster", "", kConflictCode};
   if (!IsSuccess(answer->status)) return ErrorOf(*answer, what);
   const json stored = json::parse(answer->body, nullptr, false);
+  const int64_t now_ns = base::NowNs(CLOCK_MONOTONIC);
+  const bool is_repeated = spec == sent_ && now_ns - last_write_ns_ < kCalmNs;
+  repeats_ = is_repeated ? repeats_ + 1 : 0;
+  last_write_ns_ = now_ns;
   sent_ = spec;
   stored_ = stored.is_object() ? SpecOf(stored).dump() : "";
   const bool is_whole = stored_.find("allowMultipleAllocations") != std::string::npos;

@@ -6,6 +6,7 @@
 //  1. A change by anybody else is undone: kubelet deletes a driver's slices when it starts.
 //  2. A server that leaves out fields it does not know is asked once, not again and again.
 //  3. The pool's generation grows with each change.
+//  4. Against somebody who undoes its changes again and again, it writes at growing intervals.
 // Never deletes the slice at the end: the next driver takes it over, and kubelet deletes it if none
 // comes.
 #pragma once
@@ -40,13 +41,14 @@ class SlicePublisher {
 
  private:
   enum class Then { kWatch, kAgain };
-  base::Status Round();
+  base::Result<Then> Round();
   base::Result<std::string> Wanted();
   base::Result<Then> Reconcile(const std::string& list, const std::string& wanted);
   base::Result<Then> Write(const base::Result<ApiAnswer>& answer, const std::string& wanted,
                            const char* what);
   base::Status WatchFrom(const std::string& version);
-  void WaitAfter(const base::Status& status);
+  void WaitAfter(const base::Result<Then>& done);
+  void WaitMs(int64_t pause_ms);
 
   // constant after construction
   ApiClient& api_;
@@ -56,7 +58,8 @@ class SlicePublisher {
   // Run's alone
   std::string sent_, stored_;  // the last written specification, and what the server made of it
   std::string last_warning_;
-  int failures_ = 0;
+  int failures_ = 0, repeats_ = 0;  // in a row; of writing the same
+  int64_t last_write_ns_ = 0;
   bool is_whole_ = true;
 
   // guarded by mutex_

@@ -31,11 +31,20 @@ Outcome SendDone(const Session& session, const Done& done) {
 
 }  // namespace
 
-bool Operators::MayChange(uid_t uid) const {
+bool Operators::MayChange(const Session& session) const {
+  if (session.entrance == Entrance::kJobsOnly) return false;
+  const uid_t uid = session.uid();
   if (uid == 0 || uid == geteuid()) return true;
   const std::vector<int64_t>& operators = parts_.facts->config.operators;
   return std::find(operators.begin(), operators.end(), static_cast<int64_t>(uid)) !=
          operators.end();
+}
+
+std::string Operators::WhyNotToChange(const Session& session) const {
+  if (session.entrance == Entrance::kJobsOnly)
+    return "through this socket, which is for jobs, nobody may change something; operators use "
+           "the agent's other socket";
+  return "only root, the agent's user and the operators in its configuration may change something";
 }
 
 std::optional<Refusal> Operators::Take(Session& session, const protocol::Message& message,
@@ -65,7 +74,7 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
   // A manager forgets every job that begins or ends, expected or not.
   const bool is_no_news =
       done.outcome == Outcome::kUnknownJob && std::holds_alternative<protocol::ForgetJob>(message);
-  if (!is_no_news && (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns)))
+  if (!is_no_news && (MayChange(session) || parts_.users->TakeLogLine(session.uid(), now_ns)))
     parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
   if (!totals) return SendDone(session, done);
   session.channel->Send(*totals);
@@ -75,9 +84,14 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
 Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& ask,
                                   int64_t now_ns) {
   const std::string_view name = ask.job.view();
-  if (ask.question == protocol::Question::kJob && parts_.table->FindJobByName(name) == nullptr)
+  if (ask.question == protocol::Question::kConfig && session.entrance == Entrance::kJobsOnly)
+    return SendDone(session, {Outcome::kRefused, "jobs do not see the agent's configuration"});
+  const NodeReport report = ReportFor(session, now_ns);
+  const bool is_known = std::any_of(report.jobs.begin(), report.jobs.end(),
+                                    [&](const JobReport& job) { return job.name == name; });
+  if (ask.question == protocol::Question::kJob && !is_known)
     return SendDone(session, UnknownJob(name));
-  const std::string page = parts_.services->PageFor(ask, parts_.reporter->Report(now_ns));
+  const std::string page = parts_.services->PageFor(ask, report);
   const base::UniqueFd file = protocol::SealedCopy(page);
   if (!file)
     return SendDone(session,
@@ -86,12 +100,23 @@ Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& a
   return Outcome::kDone;
 }
 
+// A container's user learns nothing of other tenants.
+NodeReport Operators::ReportFor(const Session& session, int64_t now_ns) const {
+  NodeReport report = parts_.reporter->Report(now_ns);
+  if (session.entrance == Entrance::kAll) return report;
+  const std::optional<JobIdentity> asking = parts_.services->IdentityOf(*session.peer, 0);
+  std::erase_if(report.jobs, [&](const JobReport& job) {
+    const bool is_own = asking && job.source == asking->source && job.source_id == asking->id;
+    return !is_own || job.name != asking->name;
+  });
+  report.owners.clear();
+  report.unknown_devices.clear();
+  return report;
+}
+
 Done Operators::DoIfAllowed(const Session& session, const protocol::Message& message,
                             std::optional<protocol::JobTotals>* totals) {
-  if (!MayChange(session.uid()))
-    return {
-        Outcome::kRefused,
-        "only root, the agent's user and the operators in its configuration may change something"};
+  if (!MayChange(session)) return {Outcome::kRefused, WhyNotToChange(session)};
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
   if (const auto* wanted = std::get_if<protocol::SetWorkspace>(&message)) return Do(*wanted);
   if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) return Do(*wanted);

@@ -3,7 +3,8 @@
 //
 // Invariants
 //  1. Each request has one answer. Requests that change something, and refused ones, are logged.
-//  2. Only root, the agent's user and the configured operators may change something.
+//  2. Only root, the agent's user and the configured operators may change something; through the
+//     jobs' socket, nobody. There the answer to a question tells of the asking process's own job.
 //  3. An operator that leaves kMostUnread answers unread gets no more: their files would take the
 //     agent's memory, and the user's part of all files in flight.
 //  4. A change that the next agent will not know is done, and the answer says so.
@@ -37,7 +38,9 @@ class Operators {
   std::optional<Refusal> Take(Session& session, const protocol::Message& message, int64_t now_ns);
 
  private:
-  bool MayChange(uid_t uid) const;
+  bool MayChange(const Session& session) const;
+  std::string WhyNotToChange(const Session& session) const;
+  NodeReport ReportFor(const Session& session, int64_t now_ns) const;
   protocol::Outcome Answer(const Session& session, const protocol::Message& message,
                            int64_t now_ns);
   protocol::Outcome AnswerQuestion(const Session& session, const protocol::Ask& ask,

@@ -7,7 +7,8 @@ namespace spillway::agent {
 using protocol::ErrorCode;
 
 std::optional<SessionId> SessionOpener::Connect(std::unique_ptr<protocol::Channel> channel,
-                                                std::unique_ptr<Peer> peer, int64_t now_ns) {
+                                                std::unique_ptr<Peer> peer, int64_t now_ns,
+                                                Entrance entrance) {
   ++parts_.counters->connections;
   const ConnectionPolicy::Verdict verdict = policy_.Admit(peer->uid(), now_ns);
   for (SessionId id : verdict.to_close)
@@ -20,7 +21,9 @@ std::optional<SessionId> SessionOpener::Connect(std::unique_ptr<protocol::Channe
     return std::nullopt;
   }
   parts_.users->AddSession(peer->uid());
-  return parts_.table->Add(std::move(channel), std::move(peer), now_ns).id;
+  Session& session = parts_.table->Add(std::move(channel), std::move(peer), now_ns);
+  session.entrance = entrance;
+  return session.id;
 }
 
 std::optional<Refusal> SessionOpener::Greet(Session& session, const protocol::Message& message,

@@ -27,7 +27,8 @@ class SessionOpener {
       : parts_(parts), policy_(parts.facts, parts.table, parts.users, parts.slabs) {}
 
   std::optional<SessionId> Connect(std::unique_ptr<protocol::Channel> channel,
-                                   std::unique_ptr<Peer> peer, int64_t now_ns);
+                                   std::unique_ptr<Peer> peer, int64_t now_ns,
+                                   Entrance entrance = Entrance::kAll);
   std::optional<Refusal> Greet(Session& session, const protocol::Message& message, int64_t now_ns);
   void RefuseSilent(int64_t now_ns);
 

@@ -48,11 +48,16 @@ struct Registration {
   std::optional<Shares::Place> place;
 };
 
+// By which socket a session came. Through kJobsOnly nobody operates the node, not even root: in
+// containers many are root.
+enum class Entrance : uint8_t { kAll, kJobsOnly };
+
 enum class SessionState : uint8_t { kNew, kJob, kOperator, kDetached };
 
 struct Session {
   SessionId id{};
   SessionState state = SessionState::kNew;
+  Entrance entrance = Entrance::kAll;
   std::unique_ptr<protocol::Channel> channel;  // null: detached
   std::unique_ptr<Peer> peer;
   JobId job{};       // if kJob or kDetached

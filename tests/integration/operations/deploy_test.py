@@ -44,6 +44,7 @@ class ConfigurationTest(agent_test.AgentFixture):
         shown = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--show", "--config", UNITS / "spillway.toml"],
                                capture_output=True, text=True).stdout
         self.assertIn(f'socket = "{setting("spillwayd.socket", "ListenSequentialPacket")[0]}"', shown)
+        self.assertIn(f'# job_socket = "{setting("spillwayd-jobs.socket", "ListenSequentialPacket")[0]}"', (UNITS / "spillway.toml").read_text())
         self.assertIn(f'socket_mode = 0o{setting("spillwayd.socket", "SocketMode")[0][1:]}', shown)
 
 
@@ -53,11 +54,12 @@ class UnitsTest(agent_test.AgentFixture):
         return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True)
 
     def test_systemd_verifies_the_units(self):
-        for name in ("spillwayd.service", "spillwayd.socket"):
+        names = "spillwayd.service", "spillwayd.socket", "spillwayd-jobs.socket"
+        for name in names:
             text = (UNITS / name).read_text().replace("/usr/bin/", f"{agent_test.BUILD}/bin/")
             # The manual pages are not installed here.
             (self.folder / name).write_text(re.sub(r"(?m)^Documentation=.*\n", "", text))
-        checked = self.analyze("verify", str(self.folder / "spillwayd.service"), str(self.folder / "spillwayd.socket"))
+        checked = self.analyze("verify", *(str(self.folder / name) for name in names))
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
 
     def test_exposure_is_low(self):
@@ -86,6 +88,23 @@ class SocketTest(agent_test.AgentFixture):
         self.assertEqual(self.spillway("status").returncode, 0)
         self.assertEqual(self.stop(), 0)
         self.assertTrue(self.path.exists())
+
+    def test_a_socket_of_the_units_name_is_for_jobs_alone(self):
+        jobs = self.folder / "jobs.sock"
+        log = open(self.folder / "log", "ab")
+        self.addCleanup(log.close)
+        self.agent = subprocess.Popen(
+            ["systemd-socket-activate", "--seqpacket", "-l", jobs, "-l", self.path,
+             f"--fdname={setting('spillwayd-jobs.socket', 'FileDescriptorName')[0]}:spillwayd.socket",
+             agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml"], stderr=log, stdout=log)
+        while not listens(self.path):
+            self.assertIsNone(self.agent.poll())
+
+        self.assertEqual(self.spillway("drain").returncode, 0)
+        refused = subprocess.run([agent_test.BUILD / "bin/spillway", "undrain", "--socket", jobs], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertEqual(self.stop(), 0)
+        self.assertTrue(jobs.exists())
 
 
 if __name__ == "__main__":

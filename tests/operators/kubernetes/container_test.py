@@ -100,6 +100,22 @@ class ContainerTest(DriverFixture):
         self.assertEqual(json.loads((self.folder / "out/statistics").read_text())["violations"], [])
         self.assertRegex(self.agent.log(), f"pod-{pod_uid('pod-a')[:8]}")
 
+    def test_a_root_in_a_container_changes_nothing_at_the_agent(self):
+        self.start_driver()
+        item = claim("train", "256Mi", of_claim={"limit": "128Mi"})
+        names = self.prepared(item)
+        before = self.expected_pods()
+        command = driver_fixture.build / "bin/spillway"
+        ran = self.podman("pod-a", *self.devices(names), "--rootfs", "/:O", "/bin/sh", "-c",
+                          f"cd /run/spillway; id -u; ls -A; for what in drain 'config reload' 'budget set pod-{pod_uid('pod-a')[:8]} 1GiB'; do"
+                          f" LD_PRELOAD= {command} $what --socket /run/spillway/agent.sock 2>&1; echo $?; done")
+        lines = ran.stdout.splitlines()
+        self.assertEqual(lines[:2], ["0", "agent.sock"], ran.stderr)
+        self.assertEqual([line for line in lines[2:] if line.isdigit()], ["3"] * 3)
+        self.assertEqual(ran.stdout.count("through this socket, which is for jobs, nobody may change something"), 3)
+        self.assertEqual(self.expected_pods(), before)
+        self.assertFalse(self.agent.status()["draining"])
+
     def test_the_sockets_folder_cannot_be_written(self):
         self.start_driver()
         names = self.prepared(claim("train", "256Mi"))

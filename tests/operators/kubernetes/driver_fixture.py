@@ -90,7 +90,9 @@ class DriverFixture(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.folder.chmod(0o755)
         (self.folder / "agent").mkdir()
-        self.agent = node_agent.NodeAgent(build, self.folder / "agent", node_agent.configuration("h200", self.memory))
+        self.job_socket = self.folder / "agent/jobs/agent.sock"
+        settings = node_agent.configuration("h200", self.memory).replace("[agent]\n", f'[agent]\njob_socket = "{self.job_socket}"\n', 1)
+        self.agent = node_agent.NodeAgent(build, self.folder / "agent", settings)
         self.agent.start()
         self.addCleanup(self.agent.stop)
         self.api = fake_api_server.FakeApiServer(NODE, self.certificate())
@@ -124,8 +126,8 @@ class DriverFixture(unittest.TestCase):
 
     def command(self, *options):
         library = build / "lib/libspillway.so"
-        return [build / "bin/spillway-kubernetes", "--node", NODE, "--socket", self.agent.socket, "--kubelet", self.folder / "kubelet",
-                "--cdi", self.cdi_folder, "--library", library, "--gpu-facts", self.folder / "gpus", "--api-server", self.api.url,
+        return [build / "bin/spillway-kubernetes", "--node", NODE, "--socket", self.agent.socket, "--job-socket", self.job_socket,
+                "--kubelet", self.folder / "kubelet", "--cdi", self.cdi_folder, "--library", library, "--gpu-facts", self.folder / "gpus", "--api-server", self.api.url,
                 "--token-file", self.token, *self.options, *options]
 
     def start_driver(self, *options):

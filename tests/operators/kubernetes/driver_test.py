@@ -10,6 +10,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import driver_fixture  # noqa: E402
@@ -153,6 +154,47 @@ class ClaimTest(DriverFixture):
         self.assertIn("the node agent at", self.prepare(item)[item["metadata"]["uid"]].error)
         self.assertEqual(list(self.cdi_folder.iterdir()), [])
 
+    def test_an_absent_agent_fails_all_claims_of_a_pod_within_kubelets_patience(self):
+        self.start_driver()
+        items = [*(claim(f"train-{number}") for number in range(4)), claim("other", pods=["pod-b"])]
+        for item in items:
+            self.api.put_claim(item)
+        wait_for(self.slice)
+        self.agent.stop()
+        began = time.monotonic()
+        answers = self.prepare(*items)
+        self.assertLess(time.monotonic() - began, 20)  # the agent's patience once, not five times
+        for item in items:
+            self.assertIn("the node agent at", answers[item["metadata"]["uid"]].error)
+        self.agent.start()
+        self.prepare(*items)
+        self.agent.stop()
+        began = time.monotonic()
+        for answer in self.unprepare(*items).values():
+            self.assertEqual(answer.error, "")
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_a_claim_allocated_anew_replaces_the_old_one(self):
+        self.start_driver()
+        item = claim("train", "256Mi")
+        self.api.put_claim(item)
+        self.prepare(item)
+        item = claim("train", "512Mi", pods=["pod-b"])
+        item["status"]["allocation"]["devices"]["results"][0]["shareID"] = "77bb"
+        self.api.put_claim(item)
+        answer = self.prepare(item)[item["metadata"]["uid"]]
+        self.assertEqual((answer.error, [device.share_id for device in answer.devices]), ("", ["77bb"]))
+        terms = self.expected_pods()
+        self.assertEqual({pod: terms[pod]["limit"] for pod in terms}, {pod_uid("pod-b"): str(512 * MIB)})
+
+    def test_refuses_admin_access(self):
+        self.start_driver()
+        item = claim("watch")
+        item["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = True
+        self.api.put_claim(item)
+        self.assertIn("request gpu has adminAccess", self.prepare(item)[item["metadata"]["uid"]].error)
+        self.assertEqual(self.expected_pods(), {})
+
     def test_a_rolling_update_changes_drivers_under_a_claim(self):
         old = self.start_driver("--instance=old")
         item = claim("train")
@@ -180,6 +222,22 @@ class ClaimTest(DriverFixture):
         self.start_driver()
         wait_for(state.with_name("state.json.damaged").exists)
         self.assertIn("it is put aside", self.logs())
+
+    def test_a_damaged_state_costs_no_running_pod_its_files(self):
+        process = self.start_driver()
+        item = claim("train")
+        self.api.put_claim(item)
+        self.prepare(item)
+        state = self.folder / "kubelet/plugins/spillway.dev/state.json"
+        for is_damaged in True, False:
+            self.stop_driver(process)
+            if is_damaged:
+                state.write_text("{")
+            process = self.start_driver()
+            other = claim("other", pods=["pod-b"])
+            self.api.put_claim(other)
+            self.assertEqual(self.prepare(other)[other["metadata"]["uid"]].error, "")
+            self.assertTrue((self.cdi_folder / f"k8s.spillway.dev-claim_{item['metadata']['uid']}.json").exists())
 
 
 class SliceTest(DriverFixture):
@@ -276,6 +334,36 @@ class SliceTest(DriverFixture):
         self.agent.start()
         wait_for(lambda: self.taints() == [])
 
+    def test_nothing_is_on_offer_before_the_agents_first_answer(self):
+        process = self.start_driver()
+        wait_for(self.devices)
+        self.stop_driver(process)
+        self.agent.stop()
+        self.start_driver()
+        wait_for(lambda: self.devices() == [])
+        self.agent.start()
+        wait_for(self.devices)
+        self.assertEqual(self.taints(), [])
+
+    def test_says_that_the_agent_has_no_socket_for_jobs(self):
+        self.start_driver()
+        wait_for(self.slice)
+        self.assertNotIn("no container can reach the agent", self.logs())
+        self.agent.stop()
+        path = self.agent.folder / "spillway.toml"
+        path.write_text(path.read_text().replace("job_socket", "# job_socket"))
+        self.agent.start()
+        wait_for(lambda: f"no container can reach the agent: there is no socket at {self.job_socket}" in self.logs())
+
+    def test_gpus_that_disappear_are_on_offer_no_more(self):
+        self.start_driver()
+        wait_for(self.devices)
+        self.agent.stop()
+        path = self.agent.folder / "spillway.toml"
+        path.write_text(path.read_text().split("[[device]]")[0])
+        self.agent.start()
+        wait_for(lambda: self.devices() == [])
+
     def test_an_older_server_is_asked_once(self):
         self.api.unknown_fields = {"allowMultipleAllocations"}
         # Its validation would refuse the policy, too; what counts here is that the driver accepts what is stored.
@@ -367,6 +455,30 @@ class SharedClaimTest(DriverFixture):
         self.begin_pod("pod-b")
         wait_for(lambda: self.limit("pod-b") == str(256 * MIB))
         self.assertEqual(self.limit("pod-a"), str(256 * MIB))
+
+    def test_an_ended_pods_part_comes_back(self):
+        self.start_driver()
+        item = claim("shared", "512Mi", pods=["pod-a", "pod-b"])
+        self.api.put_claim(item)
+        self.prepare(item)
+        self.assertEqual(self.limit("pod-a"), str(256 * MIB))
+        self.begin_pod("pod-a")
+        # The cluster takes back the reservation of the other one, which kubelet does not tell.
+        self.api.put_claim(claim("shared", "512Mi", pods=["pod-a"]))
+        wait_for(lambda: self.limit("pod-a") == str(512 * MIB))
+        self.assertIsNone(self.limit("pod-b"))
+
+    def test_a_claim_without_reservation_does_not_end_the_others_division(self):
+        self.start_driver()
+        broken, shared = claim("broken", pods=["pod-c"]), claim("shared", "512Mi", pods=["pod-a"])
+        for item in broken, shared:
+            self.api.put_claim(item)
+        self.prepare(broken, shared)
+        self.api.put_claim(claim("broken", pods=[]))
+        self.api.put_claim(claim("shared", "512Mi", pods=["pod-a", "pod-b"]))
+        self.begin_pod("pod-b")
+        wait_for(lambda: self.limit("pod-b") == str(256 * MIB))
+        self.assertEqual(self.logs().count("claim ml/broken keeps the pods that it had: the claim is reserved for no pod"), 1)
 
 
 class DevicePluginTest(DriverFixture):

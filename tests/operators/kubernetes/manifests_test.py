@@ -4,6 +4,7 @@
     usage: manifests_test.py --build BUILD [--why-not] [unittest arguments]
 """
 import copy
+import json
 import pathlib
 import shutil
 import subprocess
@@ -111,6 +112,23 @@ class ManifestsTest(unittest.TestCase):
             self.assertEqual(checked.returncode, 0, checked.stderr)
         ports = self.containers("base")["agent"]["ports"]
         self.assertIn(f":{ports[0]['containerPort']}", data["spillway.toml"])
+
+    def test_pods_see_nothing_of_the_agent_but_the_jobs_socket(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "spillway.toml")
+            path.write_text(of_kind("base", "ConfigMap")[0]["data"]["spillway.toml"])
+            program = driver_fixture.build / "bin/spillwayd"
+            shown = subprocess.run([program, "--show", "--json", "--config", path], capture_output=True, text=True, check=True).stdout
+            settings = json.loads(shown)["configuration"]
+        agent, store = settings["agent"], settings["planning"]["store"]
+        seen = pathlib.Path(agent["job_socket"]).parent
+        for other in agent["socket"], agent["state"], store:
+            self.assertTrue(other, "a place of its own")
+            self.assertNotIn(seen, (pathlib.Path(other), *pathlib.Path(other).parents))
+        # Plans are kept on the node, not in the container.
+        self.assertIn(store, [mount["mountPath"] for mount in self.containers("base")["agent"]["volumeMounts"]])
+        help_text = subprocess.run([driver_fixture.build / "bin/spillway-kubernetes", "--help"], capture_output=True, text=True).stdout
+        self.assertIn(f"(default: {agent['job_socket']})", " ".join(help_text.split()))
 
     def test_the_policys_port_is_the_agents(self):
         policy, = of_kind("base", "NetworkPolicy")

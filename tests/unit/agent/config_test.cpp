@@ -183,6 +183,30 @@ TEST_F(ConfigFileTest, AnAddressThatOtherMachinesReachNeedsATokenOrAWord) {
   }
 }
 
+TEST_F(ConfigFileTest, TheJobsSocketHasAFolderOfItsOwn) {
+  const auto errors = [&](const std::string& more) {
+    Write("spillway.toml", "[agent]\njob_socket = \"/run/spillway/jobs/agent.sock\"\n" + more);
+    return Errors();
+  };
+  const std::string why =
+      " is in the folder of [agent] job_socket, /run/spillway/jobs/agent.sock, which containers "
+      "mount: give job_socket a folder of its own, such as /run/spillway/jobs";
+  EXPECT_EQ(errors(""), Lines{});
+  EXPECT_EQ(errors("socket = \"/run/spillway/jobs/operators.sock\"\n"),
+            Lines{"spillway.toml: [agent] socket" + why});
+  EXPECT_EQ(errors("state = \"/run/spillway/x/../jobs/below/state\"\n"),
+            Lines{"spillway.toml: [agent] state" + why});
+  EXPECT_EQ(errors("[planning]\nstore = \"/run/spillway/jobs\"\n"),
+            Lines{"spillway.toml: [planning] store" + why});
+  EXPECT_EQ(errors("[http]\nsocket = \"/run/spillway/jobs/http.sock\"\n"),
+            Lines{"spillway.toml: [http] socket" + why});
+  EXPECT_EQ(errors("[planning]\nstore = \"/run/spillway/jobs-of-others\"\n"), Lines{});
+  Write("spillway.toml", "[agent]\njob_socket = \"/agent.sock\"\n");
+  EXPECT_EQ(Errors().size(), 1u);
+  Write("spillway.toml", "[agent]\njob_socket = \"@jobs\"\n");
+  EXPECT_EQ(Errors(), Lines{"spillway.toml:2: '@jobs' is no whole path"});
+}
+
 TEST_F(ConfigFileTest, ACertificateNeedsItsKeyAndPathsAreWhole) {
   Write("spillway.toml", "[http]\ncertificate = \"/etc/a.pem\"\ntoken_file = \"token\"\n");
   EXPECT_EQ(Errors(),

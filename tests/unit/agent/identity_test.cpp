@@ -44,6 +44,22 @@ TEST(ControlGroupTest, FindsPodsOfEveryCgroupDriver) {
       (Identity{JobSource::kKubernetes, "1f2e3d4c-0000-4000-8000-123456789abc", kId}));
 }
 
+// Regression: such a process was a job of the node's own, without its pod's budget.
+TEST(ControlGroupTest, FindsPodsWhereContainerdMakesGroupsItself) {
+  const std::string segment =
+      "/kubepods-burstable-pod1f2e3d4c_0000_4000_8000_123456789abc.slice:cri-containerd:" + kId;
+  const Identity pod{JobSource::kKubernetes, "1f2e3d4c-0000-4000-8000-123456789abc", kId};
+  EXPECT_EQ(IdentityInControlGroups("0::" + segment + "\n"), pod);
+  EXPECT_EQ(IdentityInControlGroups("0::/system.slice/containerd.service" + segment + "\n"), pod);
+  EXPECT_EQ(IdentityInControlGroups("4:memory:/system.slice/containerd.service" + segment + "\n"),
+            pod);
+  // A user's own group, and names that are cut off or made up.
+  for (const std::string& other :
+       {"/user.slice" + segment, "/system.slice/cron.service" + segment, segment.substr(0, 80),
+        "/x-pod1f2e3d4c_0000_4000_8000_123456789abc.slice:cri-containerd:" + kId, segment + ":x"})
+    EXPECT_EQ(IdentityInControlGroups("0::" + other + "\n"), Identity{}) << other;
+}
+
 TEST(ControlGroupTest, FindsContainersOfDockerAndPodman) {
   EXPECT_EQ(IdentityInControlGroups("0::/system.slice/docker-" + kId + ".scope\n"),
             (Identity{JobSource::kContainer, kId, ""}));

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "deploy/kubernetes/pod_terms.h"
 
@@ -14,42 +15,52 @@ namespace spillway::kubernetes {
 namespace {
 
 constexpr int64_t kGi = int64_t{1} << 30;
+constexpr int64_t kMinuteNs = 60'000'000'000;
 constexpr char kPod[] = "1111", kOtherPod[] = "2222";
 
 class ClaimPreparerTest : public testing::Test {
  protected:
-  void SetUp() override {
+  static std::string NewFolder() {
     char name[] = "/tmp/spillway-preparer.XXXXXX";
-    folder_ = mkdtemp(name);
-    std::filesystem::create_directory(folder_ + "/cdi");
+    std::string folder = mkdtemp(name);
+    std::filesystem::create_directory(folder + "/cdi");
+    return folder;
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   ClaimPreparer Preparer() {
     return ClaimPreparer(
         {.state_folder = folder_, .cdi_folder = folder_ + "/cdi", .injection = {}},
-        {.get_claim = [this](const ClaimName& name) -> base::Result<Claim> {
-           const auto claim = api_.find(name.name);
-           if (claim == api_.end()) return base::Error{"no such claim", "", "", ENOENT};
-           return claim->second;
-         },
-         .expect_pod = [this](const std::string& pod, const MemoryTerms& terms) -> base::Status {
-           if (!refusal_.empty()) return base::Error{refusal_};
-           expected_[pod] = terms;
-           return base::Ok();
-         },
-         .forget_pod = [this](const std::string& pod) -> base::Status {
+        {.get_claim = [this](const ClaimName& name, int64_t) { return GetClaim(name); },
+         .expect_pod = [this](const std::string& pod, const MemoryTerms& terms,
+                              const deploy::Deadlines& until) { return Expect(pod, terms, until); },
+         .forget_pod = [this](const std::string& pod, const deploy::Deadlines&) -> base::Status {
            if (is_agent_away_) return base::Error{"the agent is away"};
            expected_.erase(pod);
            return base::Ok();
          },
-         .gpus =
-             [] {
-               return std::vector<Gpu>{{.uuid = "GPU-1", .memory_bytes = 100 * kGi},
-                                       {.uuid = "GPU-2", .memory_bytes = 100 * kGi}};
-             },
-         .warn = [](const std::string&) {}});
+         .gpus = [this] { return gpus_; },
+         .warn = [this](const std::string& text) { warnings_.push_back(text); }});
   }
+
+  base::Result<Claim> GetClaim(const ClaimName& name) {
+    ++gets_;
+    EXPECT_TRUE(file_.Open(0).ok()) << "others wait while the API server is asked";
+    if (is_api_away_) return base::Error{"no answer"};
+    const auto claim = api_.find(name.name);
+    if (claim == api_.end()) return base::Error{"no such claim", "", "", ENOENT};
+    if (claim->second.pods.empty())
+      return base::Error{"the claim is reserved for no pod", "", "", kUnusableClaim};
+    return claim->second;
+  }
+  base::Status Expect(const std::string& pod, const MemoryTerms& terms,
+                      const deploy::Deadlines& until) {
+    told_.push_back({pod, until.connect_ns, until.answer_ns});
+    if (!refusal_.empty()) return base::Error{refusal_};
+    expected_[pod] = terms;
+    return base::Ok();
+  }
+  DriverState State() const { return file_.Open(0)->state; }
 
   // As the API server knows it. `gpu`: "gpu-1" or "gpu-2".
   ClaimName AddClaim(const std::string& name, const std::string& gpu, int64_t bytes,
@@ -65,8 +76,19 @@ class ClaimPreparerTest : public testing::Test {
   }
   int64_t Guaranteed(const std::string& pod) { return expected_[pod].guaranteed_bytes; }
 
-  std::string folder_, refusal_;
-  bool is_agent_away_ = false;
+  struct Told {
+    std::string pod;
+    int64_t connect_ns, answer_ns;
+  };
+
+  std::string folder_ = NewFolder(), refusal_;
+  const StateFile file_{folder_};
+  bool is_agent_away_ = false, is_api_away_ = false;
+  int gets_ = 0;
+  std::vector<Told> told_;
+  std::vector<std::string> warnings_;
+  std::vector<Gpu> gpus_ = {{.uuid = "GPU-1", .memory_bytes = 100 * kGi},
+                            {.uuid = "GPU-2", .memory_bytes = 100 * kGi}};
   std::map<std::string, Claim> api_;             // by name
   std::map<std::string, MemoryTerms> expected_;  // by the agent, by pod
 };
@@ -89,8 +111,9 @@ TEST_F(ClaimPreparerTest, BindsThePodsBudgetAndNamesDevices) {
 TEST_F(ClaimPreparerTest, RepeatsAPrepareWithoutTheApiServer) {
   const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
   const auto first = Preparer().Prepare({claim});
-  // The node was restarted: nothing but the state file is left.
-  api_.clear();
+  // The node was restarted: nothing but the state file is left, and the agent knows no GPU yet.
+  is_api_away_ = true;
+  gpus_.clear();
   expected_.clear();
   std::filesystem::remove(folder_ + "/cdi/" + ClaimSpecFileOf("a-0"));
   const auto again = Preparer().Prepare({claim});
@@ -118,7 +141,7 @@ TEST_F(ClaimPreparerTest, ForgetsAPodLaterIfTheAgentIsAway) {
   EXPECT_TRUE(Preparer().Unprepare({claim}).at("a-0").ok());
   EXPECT_EQ(expected_.count(kPod), 1u);
   is_agent_away_ = false;
-  EXPECT_TRUE(Preparer().NotePods({}).ok());
+  EXPECT_TRUE(Preparer().NotePods({}, 0).ok());
   EXPECT_TRUE(expected_.empty());
 }
 
@@ -127,7 +150,74 @@ TEST_F(ClaimPreparerTest, LeavesNothingOfARefusedClaim) {
   refusal_ = "the node agent refuses: no room";
   EXPECT_EQ(Preparer().Prepare({claim}).at("a-0").text(), "the node agent refuses: no room");
   EXPECT_FALSE(HasSpec(claim));
-  EXPECT_TRUE(StateFile(folder_).Open()->state.claims.empty());
+  EXPECT_TRUE(State().claims.empty());
+}
+
+// Regression: a pod's claims waited for an absent agent one after the other, longer than kubelet
+// waits.
+TEST_F(ClaimPreparerTest, ACallEndsByOneDeadline) {
+  const std::vector<ClaimName> claims = {AddClaim("a", "gpu-1", kGi, {kPod}),
+                                         AddClaim("b", "gpu-1", kGi, {kOtherPod}),
+                                         AddClaim("c", "gpu-1", kGi, {"3333"})};
+  ClaimPreparer preparer = Preparer();
+  const int64_t before_ns = base::NowNs(CLOCK_MONOTONIC);
+  preparer.Prepare(claims);
+  ASSERT_EQ(told_.size(), 3u);
+  for (const Told& told : told_) {
+    EXPECT_EQ(told.connect_ns, told_[0].connect_ns);
+    EXPECT_EQ(told.answer_ns, told_[0].answer_ns);
+  }
+  EXPECT_LT(told_[0].answer_ns - before_ns, 30'000'000'000);
+  EXPECT_GT(told_[0].connect_ns - before_ns, 5'000'000'000);  // an agent that restarts is back
+
+  // A part of a claim comes back to the pod that stays: no end of a pod waits for that.
+  AddClaim("d", "gpu-1", kGi, {kPod});
+  preparer.Prepare({{"ml", "d", "d-0"}});
+  told_.clear();
+  preparer.Unprepare({claims[0]});
+  ASSERT_EQ(told_.size(), 1u);
+  EXPECT_LE(told_[0].connect_ns, base::NowNs(CLOCK_MONOTONIC));
+}
+
+TEST_F(ClaimPreparerTest, APodIsToldOfAllItsClaimsAtOnce) {
+  const std::vector<ClaimName> claims = {AddClaim("a", "gpu-1", kGi), AddClaim("b", "gpu-1", kGi),
+                                         AddClaim("c", "gpu-1", kGi)};
+  Preparer().Prepare(claims);
+  EXPECT_EQ(told_.size(), 1u);
+  told_.clear();
+  Preparer().Unprepare(claims);
+  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(expected_.empty());
+}
+
+// Regression: the stored record answered, and the pod had another GPU and budget than the scheduler
+// counts.
+TEST_F(ClaimPreparerTest, AClaimAllocatedAnewReplacesItsRecord) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  Preparer().Prepare({claim});
+  AddClaim("a", "gpu-2", 2 * kGi, {kOtherPod});
+  const auto prepared = Preparer().Prepare({claim});
+  ASSERT_TRUE(prepared.at("a-0").ok()) << prepared.at("a-0").text();
+  EXPECT_EQ(prepared.at("a-0")->at(0).device, "gpu-2");
+  EXPECT_EQ(Guaranteed(kOtherPod), 2 * kGi);
+  EXPECT_EQ(expected_.count(kPod), 0u);
+  EXPECT_EQ(State().claims.at("a-0").devices.at(0).gpu_uuid, "GPU-2");
+}
+
+TEST_F(ClaimPreparerTest, AClaimThatIsGoneIsNotPreparedFromItsRecord) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  Preparer().Prepare({claim});
+  api_.clear();
+  EXPECT_EQ(Preparer().Prepare({claim}).at("a-0").text(), "no such claim");
+}
+
+TEST_F(ClaimPreparerTest, AFailedRepeatLeavesAPreparedClaimItsFiles) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  Preparer().Prepare({claim});
+  refusal_ = "the agent is away";
+  EXPECT_FALSE(Preparer().Prepare({claim}).at("a-0").ok());
+  EXPECT_TRUE(HasSpec(claim));
+  EXPECT_EQ(State().claims.count("a-0"), 1u);
 }
 
 TEST_F(ClaimPreparerTest, RefusesAnotherClaimOfTheSameName) {
@@ -175,11 +265,76 @@ TEST_F(ClaimPreparerTest, PodsOfOneClaimShareIt) {
   preparer.Prepare({claim});
   // The scheduler gives the claim to a second pod; kubelet says nothing, but the agent sees it.
   AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
-  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}).ok());
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
   EXPECT_EQ(Guaranteed(kPod), 4 * kGi);
   EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
   preparer.Unprepare({claim});
   EXPECT_TRUE(expected_.empty());
+}
+
+// Regression: the part of a pod that had ended was nobody's until the claim's last pod ended.
+TEST_F(ClaimPreparerTest, AnEndedPodsPartComesBack) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({claim});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod});
+  EXPECT_TRUE(preparer.NotePods({kPod}, kMinuteNs).ok());
+  EXPECT_EQ(Guaranteed(kPod), 8 * kGi);
+  EXPECT_EQ(expected_.count(kOtherPod), 0u);
+}
+
+TEST_F(ClaimPreparerTest, LooksAtSharedClaimsNowAndThenOnly) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod}),
+                    AddClaim("b", "gpu-1", 8 * kGi, {"3333"})});
+  gets_ = 0;
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(preparer.NotePods({kPod}, kMinuteNs + i).ok());
+  EXPECT_EQ(gets_, 1);
+  // All of its pods are there.
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 3 * kMinuteNs).ok());
+  EXPECT_EQ(gets_, 1);
+}
+
+// Regression: one such claim ended the division of all shared claims on the node.
+TEST_F(ClaimPreparerTest, AnUnusableClaimLeavesTheOthersAlone) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi), AddClaim("b", "gpu-1", 4 * kGi, {"3333"})});
+  AddClaim("a", "gpu-1", 8 * kGi, {});  // its reservation was removed by force
+  AddClaim("b", "gpu-1", 4 * kGi, {"3333", kOtherPod});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  EXPECT_EQ(Guaranteed(kOtherPod), 2 * kGi);
+  EXPECT_EQ(Guaranteed(kPod), 8 * kGi);
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod, "4444"}, 0).ok());
+  EXPECT_EQ(warnings_, std::vector<std::string>{"claim ml/a keeps the pods that it had: the claim "
+                                                "is reserved for no pod"});
+}
+
+TEST_F(ClaimPreparerTest, LooksAgainIfTheApiServerWasAway) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  is_api_away_ = true;
+  EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, 0).text(), "no answer");
+  is_api_away_ = false;
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 1).ok());
+  EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
+}
+
+// Regression: a pod kept former terms for good if the agent was away for a moment.
+TEST_F(ClaimPreparerTest, TermsThatTheAgentDidNotHearAreStatedAgain) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({claim});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  refusal_ = "the agent is away";
+  EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, 0).text(), "the agent is away");
+  refusal_.clear();
+  // The next driver knows it, too.
+  EXPECT_TRUE(Preparer().NotePods({kPod, kOtherPod}, 1).ok());
+  EXPECT_EQ(Guaranteed(kPod), 4 * kGi);
+  EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
+  EXPECT_TRUE(State().pods_to_expect.empty());
 }
 
 TEST_F(ClaimPreparerTest, RestoresEverythingAfterAStart) {
@@ -192,6 +347,95 @@ TEST_F(ClaimPreparerTest, RestoresEverythingAfterAStart) {
   EXPECT_EQ(Guaranteed(kPod), 8 * kGi);
   EXPECT_TRUE(HasSpec(claim));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1")));
+}
+
+// Regression: the restart after the one that found the damage removed files of running pods.
+TEST_F(ClaimPreparerTest, KeepsFilesOfClaimsThatADamagedStateMayHaveHad) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  const std::string state = folder_ + "/state.json";
+  Preparer().Prepare({claim});
+  for (const char* const aside : {".damaged", ".damaged.1"}) {
+    ASSERT_TRUE(base::WriteFile(state, "{").ok());
+    for (int starts = 0; starts < 3; ++starts) {
+      EXPECT_TRUE(Preparer().Restore().ok());
+      EXPECT_TRUE(HasSpec(claim));
+      Preparer().Prepare({AddClaim("b", "gpu-1", kGi)});  // a new state is written
+    }
+    EXPECT_TRUE(std::filesystem::exists(state + aside));
+  }
+  // Kubelet unprepares them, known or not. Without the damaged files, the state is whole again.
+  Preparer().Unprepare({claim});
+  EXPECT_FALSE(HasSpec(claim));
+  for (const char* const aside : {".damaged", ".damaged.1"}) std::filesystem::remove(state + aside);
+  ASSERT_TRUE(base::WriteFile(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1"), "{}").ok());
+  EXPECT_TRUE(Preparer().Restore().ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1")));
+}
+
+TEST_F(ClaimPreparerTest, AMissingStateMeansNoFileIsAStray) {
+  ASSERT_TRUE(base::WriteFile(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1"), "{}").ok());
+  EXPECT_TRUE(Preparer().Restore().ok());
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1")));
+}
+
+class SeveralClaimsTest : public testing::Test {
+ protected:
+  struct Asked {
+    int64_t counted_gi, limit_gi;
+    std::optional<int64_t> class_limit_gi = {};
+  };
+  // "guaranteed to limit" of a pod with these claims on one GPU, in Gi.
+  static std::string Terms(const std::vector<Asked>& claims,
+                           const std::vector<std::string>& pods = {kPod}) {
+    DriverState state;
+    for (const Asked& asked : claims) {
+      const std::string uid = "c" + std::to_string(state.claims.size());
+      PreparedDevice device{
+          .request = "gpu",
+          .pool = "n1",
+          .device = "gpu-1",
+          .share_id = "",
+          .gpu_uuid = "GPU-1",
+          .terms = {.guaranteed_bytes = std::min(asked.counted_gi, asked.limit_gi) * kGi,
+                    .limit_bytes = asked.limit_gi * kGi},
+          .counted_bytes = asked.counted_gi * kGi};
+      if (asked.class_limit_gi) device.class_limit_bytes = *asked.class_limit_gi * kGi;
+      state.Take({.name = {"ml", uid, uid}, .devices = {device}, .pods = pods});
+    }
+    const base::Result<MemoryTerms> terms = TermsOfPod(state, kPod);
+    if (!terms) return terms.text();
+    return std::to_string(terms->guaranteed_bytes / kGi) + " to " +
+           std::to_string(terms->limit_bytes / kGi);
+  }
+};
+
+TEST_F(SeveralClaimsTest, CountedMemoryAddsUp) {
+  EXPECT_EQ(Terms({{8, 8}, {2, 2}}), "10 to 10");
+  EXPECT_EQ(Terms({{8, 3}, {2, 2}}), "5 to 5");  // the first claim lowers its limit
+}
+
+// Regression: two claims of a class with a limit of 40 gave a pod 80.
+TEST_F(SeveralClaimsTest, LimitsOfClassesDoNotAddUp) {
+  EXPECT_EQ(Terms({{8, 40, 40}, {8, 40, 40}}), "16 to 40");
+  EXPECT_EQ(Terms({{8, 40, 40}, {8, 20, 20}}), "16 to 40");
+  // What claims lower adds up, as far as the class lets it.
+  EXPECT_EQ(Terms({{8, 10, 40}, {8, 10, 40}}), "16 to 20");
+}
+
+TEST_F(SeveralClaimsTest, ClaimsOfALimitedClassHaveNoMoreThanItsLimitTogether) {
+  EXPECT_EQ(Terms({{8, 10, 10}, {8, 10, 10}}), "10 to 10");
+  EXPECT_EQ(Terms({{8, 4, 4}, {8, 4, 4}}), "4 to 4");
+}
+
+TEST_F(SeveralClaimsTest, AClaimOfAClassWithoutLimitHasItsMemoryBeside) {
+  EXPECT_EQ(Terms({{4, 40, 40}, {8, 8}}), "12 to 40");
+  EXPECT_EQ(Terms({{8, 10, 10}, {8, 8}}), "16 to 16");
+  EXPECT_EQ(Terms({{8, 10, 10}, {8, 10, 10}, {8, 8}}), "18 to 18");
+}
+
+TEST_F(SeveralClaimsTest, PodsOfSharedClaimsHaveParts) {
+  EXPECT_EQ(Terms({{8, 40, 40}, {8, 40, 40}}, {kOtherPod, kPod}), "8 to 40");
+  EXPECT_EQ(Terms({{8, 40, 40}}, {kOtherPod, kPod}), "4 to 20");
 }
 
 TEST(PodTermsTest, SpeaksTheAgentsLanguage) {

@@ -64,6 +64,19 @@ TEST(ClaimTest, SaysWhatIsMissing) {
   EXPECT_EQ(ParseClaim("nonsense").text(), "the API server's claim is no JSON object");
 }
 
+// Regression: such a claim got the whole GPU, which the scheduler had given to others.
+TEST(ClaimTest, RefusesAdminAccess) {
+  json claim = json::parse(kClaim);
+  json& results = claim["status"]["allocation"]["devices"]["results"];
+  results[1]["adminAccess"] = true;  // another driver's
+  EXPECT_TRUE(ParseClaim(claim.dump()).ok());
+  results[0]["adminAccess"] = true;
+  EXPECT_EQ(ParseClaim(claim.dump()).text(),
+            "request gpu/large has adminAccess: this driver gives memory, and nothing of a device "
+            "without a count; leave adminAccess out; `spillway status` on the node shows its "
+            "devices");
+}
+
 TEST(ClaimTest, NamesTheConfigurationThatIsWrong) {
   json claim = json::parse(kClaim);
   claim["status"]["allocation"]["devices"]["config"][0]["opaque"]["parameters"]["weight"] = -1;
@@ -154,7 +167,7 @@ TEST(CdiSpecTest, MountsAndPreloadsForOneClaim) {
       "mounts": [
         {"hostPath": "/usr/lib/libspillway.so", "containerPath": "/usr/lib/spillway/libspillway.so",
          "options": ["ro", "nosuid", "nodev", "bind"]},
-        {"hostPath": "/run/spillway", "containerPath": "/run/spillway",
+        {"hostPath": "/run/spillway/jobs", "containerPath": "/run/spillway",
          "options": ["ro", "nosuid", "nodev", "noexec", "bind"]}]}}]})"));
   EXPECT_EQ(ClaimDeviceOf("aa-01", "gpu-1"), "k8s.spillway.dev/claim=aa-01-gpu-1");
 }
@@ -172,20 +185,23 @@ TEST(CdiSpecTest, FilesAreNamedByClaim) {
 
 TEST_F(FolderTest, TheStateIsReadBackAsItWasSaved) {
   const StateFile file(folder_);
-  const DriverState state{.claims = {{"aa-01", Record()}}, .pods_to_forget = {"pod-9"}};
+  const DriverState state{
+      .claims = {{"aa-01", Record()}}, .pods_to_expect = {"pod-1"}, .pods_to_forget = {"pod-9"}};
   {
-    auto access = file.Open();
+    auto access = file.Open(0);
     ASSERT_TRUE(access.ok()) << access.text();
     access->state = state;
-    ASSERT_TRUE(access->Save().ok());
+    ASSERT_TRUE(access->SaveIfChanged().ok());
+    EXPECT_EQ(file.Open(0).text(),
+              "the driver is still busy with other claims; kubelet asks again");
   }
-  EXPECT_EQ(file.Open()->state, state);
+  EXPECT_EQ(file.Open(0)->state, state);
 }
 
 TEST_F(FolderTest, ADamagedStateIsPutAside) {
   ASSERT_TRUE(
       base::WriteFile(folder_ + "/state.json", R"({"schema": 1, "claims": {"a": {}}})").ok());
-  const auto access = StateFile(folder_).Open();
+  const auto access = StateFile(folder_).Open(0);
   ASSERT_TRUE(access.ok());
   EXPECT_NE(access->damage, "");
   EXPECT_EQ(access->state, DriverState{});

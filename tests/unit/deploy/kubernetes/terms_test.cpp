@@ -64,6 +64,8 @@ TEST(MemoryConfigTest, SaysWhatIsWrong) {
   EXPECT_EQ(WhyNot(R"(,"limit":"0")"), "limit: it is 0; leave it out for the default");
   EXPECT_EQ(WhyNot(R"(,"limit":"101%")"),
             R"(limit: '101%' is no share of a device; write it as "50%")");
+  EXPECT_EQ(WhyNot(R"(,"limit":"0.05%")"),
+            R"(limit: '0.05%' is less than a thousandth of a device; write at least "0.1%")");
   EXPECT_EQ(WhyNot(R"(,"kind":"GpuConfig")"), "kind: this driver understands MemoryConfig only");
   EXPECT_EQ(ParseMemoryConfig(R"({"limit":"1Gi"})").text(),
             "apiVersion is missing; parameters begin with apiVersion: spillway.dev/v1alpha1 and "

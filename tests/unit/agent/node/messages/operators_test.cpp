@@ -99,6 +99,44 @@ TEST_F(OperatorsTest, AnybodyMayAskAndGetsTheReport) {
   EXPECT_EQ(Next<protocol::Document>(session).size_bytes, std::string("1 jobs").size());
 }
 
+TEST_F(OperatorsTest, ThroughTheJobsSocketNobodyOperatesTheNode) {
+  const protocol::Message requests[] = {
+      protocol::SetBudget{.job = "train", .limit_bytes = kGigabyte},
+      protocol::SetWorkspace{.job = "train", .limit_bytes = kGigabyte},
+      protocol::ExpectJob{.job = "pod-5", .limit_bytes = kGigabyte},
+      protocol::ForgetJob{.job = "train"},
+      protocol::Control{.action = protocol::Action::kDrain},
+      protocol::Control{.action = protocol::Action::kReload},
+      protocol::Ask{.question = protocol::Question::kConfig}};
+  for (const protocol::Message& request : requests) {
+    Session& root = NewSession(1, 0);
+    root.entrance = Entrance::kJobsOnly;
+    EXPECT_FALSE(operators_.Take(root, request, kSecond));
+    EXPECT_EQ(Next<protocol::Done>(root).outcome, protocol::Outcome::kRefused)
+        << protocol::NameOf(request);
+  }
+  EXPECT_FALSE(arbiter_.draining());
+  EXPECT_EQ(expected_.TermsOf("pod-5"), nullptr);
+}
+
+TEST_F(OperatorsTest, ThroughTheJobsSocketAJobSeesItselfAlone) {
+  const auto pages = [&](pid_t pid, const protocol::Ask& ask) {
+    Session& session = NewSession(pid, 0);
+    session.entrance = Entrance::kJobsOnly;
+    EXPECT_FALSE(operators_.Take(session, ask, kSecond));
+    return session.id;
+  };
+  Session& asking = table_.At(pages(1, {}));
+  EXPECT_EQ(Next<protocol::Document>(asking).size_bytes, std::string("0 jobs").size());
+  const protocol::Ask of_job = {.question = protocol::Question::kJob, .job = "train"};
+  EXPECT_EQ(Next<protocol::Done>(table_.At(pages(1, of_job))).outcome,
+            protocol::Outcome::kUnknownJob);
+
+  services_.identities[2] = JobIdentity{"train", "train", JobSource::kLocal, "", "train"};
+  EXPECT_EQ(Next<protocol::Document>(table_.At(pages(2, of_job))).size_bytes,
+            std::string("1 jobs").size());
+}
+
 TEST_F(OperatorsTest, QuestionsThatComeTooFastBreakARule) {
   facts_.config.limits.messages_per_second = 1;
   Session& session = NewSession(1, kUser);

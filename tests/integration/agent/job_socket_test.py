@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""A socket for jobs alone beside the agent's other one: whoever connects there, even root, gets a budget and changes nobody's.
+
+    usage: job_socket_test.py --build BUILD [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+import agent_test  # noqa: E402
+from agent_test import ADMISSION, GIB, Session  # noqa: E402
+
+
+class JobSocketFixture(agent_test.AgentFixture):
+    def setUp(self):
+        super().setUp()
+        self.jobs = self.folder / "jobs/agent.sock"
+
+    def configure(self, more="", **settings):
+        super().configure(more, **settings)
+        path = self.folder / "spillway.toml"
+        path.write_text(path.read_text().replace("[agent]\n", f'[agent]\njob_socket = "{self.folder}/jobs/agent.sock"\n', 1))
+
+    def at_the_jobs(self, *arguments):
+        return subprocess.run([agent_test.BUILD / "bin/spillway", *arguments, "--socket", self.jobs], capture_output=True, text=True)
+
+    def budget(self, path):
+        session = Session(path)
+        self.addCleanup(session.socket.close)
+        session.hello()
+        session.register(2 * GIB)
+        session.next(ADMISSION)
+        return session.grant()[1]
+
+
+class JobSocketTest(JobSocketFixture):
+    def test_jobs_get_budgets_through_both(self):
+        self.start()
+        self.assertGreater(self.budget(self.jobs), 0)
+        self.assertGreater(self.budget(self.path), 0)
+
+    def test_nobody_operates_the_node_through_it(self):
+        self.start()
+        self.budget(self.path)
+        job, = json.loads(self.spillway("status", "--json").stdout)["jobs"]
+        for command in (("budget", "set", job["job"], "1GiB"), ("drain",), ("undrain",), ("config", "reload"), ("config", "log", "debug")):
+            ran = self.at_the_jobs(*command)
+            self.assertEqual((ran.returncode, command), (3, command), ran.stderr)
+            self.assertIn("through this socket, which is for jobs, nobody may change something", ran.stderr)
+        status = json.loads(self.spillway("status", "--json").stdout)
+        self.assertFalse(status["draining"])
+        self.assertEqual(status["jobs"][0]["devices"][0]["limit_bytes"], job["devices"][0]["limit_bytes"])
+        # The other socket still takes what operators say.
+        self.assertEqual(self.spillway("drain").returncode, 0)
+
+    def test_a_stranger_sees_the_devices_and_no_job(self):
+        self.start()
+        self.budget(self.path)
+        status = json.loads(self.at_the_jobs("status", "--json").stdout)
+        self.assertEqual((len(status["devices"]), status["jobs"]), (1, []))
+
+    def test_its_folder_has_nothing_else(self):
+        os.umask(0o77)
+        self.addCleanup(os.umask, 0o22)
+        self.start()
+        self.budget(self.jobs)
+        self.assertEqual(self.spillway("drain").returncode, 0)  # which writes the state
+        self.assertEqual([path.name for path in self.jobs.parent.iterdir()], ["agent.sock"])
+        self.assertEqual((self.jobs.parent.stat().st_mode & 0o777, self.jobs.stat().st_mode & 0o777), (0o755, 0o666))
+        self.stop()
+        self.assertFalse(self.jobs.exists())
+
+    def test_both_sockets_outlive_a_new_program(self):
+        notices = self.start()
+        self.agent.send_signal(signal.SIGUSR2)
+        while b"READY=1" not in notices.recv(4096):
+            pass
+        self.assertGreater(self.budget(self.jobs), 0)
+        self.assertEqual(self.at_the_jobs("drain").returncode, 3)
+        self.assertEqual(self.spillway("drain").returncode, 0)
+
+    def test_what_lies_beside_it_is_an_error(self):
+        self.configure('[planning]\nstore = "' + str(self.folder) + '/jobs/plans"\n')
+        checked = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--check", "--config", self.folder / "spillway.toml"],
+                                 capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("[planning] store is in the folder of [agent] job_socket", checked.stderr)
+        # The command line can name the socket, too.
+        self.configure()
+        ran = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.jobs.parent / "x"],
+                             capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("[agent] socket is in the folder of [agent] job_socket", ran.stderr)
+
+
+if __name__ == "__main__":
+    agent_test.main()

@@ -1,0 +1,63 @@
+// The publisher against an API server where somebody else always has the last word.
+#include "deploy/kubernetes/slice_publisher.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace spillway::kubernetes {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kEnoughWrites = 4;
+
+class QuarrelsomeServer : public ApiClient {
+ public:
+  base::Result<ApiAnswer> Get(const std::string& path, int64_t) override {
+    if (path.starts_with("/api/v1/nodes/"))
+      return ApiAnswer{200, R"({"metadata": {"uid": "node-uid"}})"};
+    json slice = {{"metadata", {{"name", SliceNameOf("n1")}, {"resourceVersion", "1"}}},
+                  {"spec", {{"pool", {{"generation", ++generation_}}}, {"by", "somebody else"}}}};
+    return ApiAnswer{200,
+                     json({{"metadata", {{"resourceVersion", "1"}}}, {"items", {slice}}}).dump()};
+  }
+  base::Result<ApiAnswer> Put(const std::string&, const std::string& body) override {
+    if (++writes_ == kEnoughWrites) enough.set_value();
+    return ApiAnswer{200, body};
+  }
+  base::Result<ApiAnswer> Post(const std::string&, const std::string&) override { return None(); }
+  base::Result<ApiAnswer> Delete(const std::string&) override { return None(); }
+  base::Result<ApiAnswer> Watch(const std::string&,
+                                const std::function<bool(const std::string&)>&) override {
+    return None();
+  }
+  void Interrupt() override {}
+
+  std::promise<void> enough;
+
+ private:
+  static base::Result<ApiAnswer> None() { return base::Error{"not served"}; }
+  int writes_ = 0, generation_ = 0;
+};
+
+// Regression: two writers kept the API server busy, as fast as it answered.
+TEST(SlicePublisherTest, RepeatsAWriteAtGrowingIntervals) {
+  QuarrelsomeServer server;
+  SlicePublisher publisher(&server, "n1", [](const std::string& text) { ADD_FAILURE() << text; });
+  publisher.Offer({{{.uuid = "GPU-1", .memory_bytes = int64_t{1} << 34}}, {}});
+  const int64_t began_ns = base::NowNs(CLOCK_MONOTONIC);
+  std::thread publishing([&] { publisher.Run(); });
+  server.enough.get_future().wait();
+  // The first is written at once; then come pauses of 0.2 and 0.4 s.
+  EXPECT_GE(base::NowNs(CLOCK_MONOTONIC) - began_ns, 600'000'000);
+  publisher.Stop();
+  publishing.join();
+}
+
+}  // namespace
+}  // namespace spillway::kubernetes
