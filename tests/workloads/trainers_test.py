@@ -68,7 +68,8 @@ class TrainersTest(unittest.TestCase):
         self.assertGreaterEqual(run.statistics["device_bytes_peak"], 256 * MIB)
 
     def test_convnet_learns_a_few_images_with_every_kind_of_block(self):
-        for model in ("resnet18 --steps=8", "resnet:1,1,1,1 --steps=8", "vgg11 --steps=12 --rate=0.005"):
+        for model in ("resnet18 --steps=8", "resnet:1,1,1,1 --steps=8", "vgg11 --steps=12 --rate=0.005",
+                      "googlenet --batch=4 --images=4 --steps=4 --rate=0.01"):
             with self.subTest(model=model):
                 run = self.trained(f"convnet --batch=8 --image=32 --classes=4 --images=8 --model={model}")
                 self.assertLess(run.losses()[-1], 0.6 * run.losses()[0])
@@ -95,8 +96,9 @@ class TrainersTest(unittest.TestCase):
 
     def test_invalid_arguments_are_refused_by_name(self):
         for command, message in (("digits_cnn --epochs=0", "--epochs wants a whole number"),
-                                 ("convnet --model=alexnet", "--model wants vgg11"),
+                                 ("convnet --model=lenet", "--model wants vgg11"),
                                  ("convnet --image=33", "--image wants a multiple of 32"),
+                                 ("convnet --model=alexnet --image=64", "--image wants at least 67 for alexnet"),
                                  ("gpt --width=10 --heads=3", "no multiple of --heads=3"),
                                  ("gpt --workspace=8MB", "--workspace wants a size"),
                                  ("gpt surplus", "'surplus' is no option")):
