@@ -98,7 +98,7 @@ class Branches final : public Layer {
       if (i == 0) {
         dx = std::move(addend);
       } else {
-        accumulate(addend, dx);
+        accumulate(*device_, addend, dx);
       }
     }
     return dx;
@@ -119,12 +119,6 @@ class Branches final : public Layer {
         p[0], p[1], p[2], p[3], p[4], p[5], c[0], c[1], c[2], c[3], c[4], c[5], joint.shape.n,
         joint.shape.h * joint.shape.w, joint.data());
     CHECK_LAUNCH("join_channels, divide_channels");
-  }
-
-  void accumulate(const Tensor& addend, const Tensor& sum) const {
-    const TensorDescriptor data(sum.shape);
-    const float one = 1.0f;
-    CHECK(cudnnAddTensor(device_->cudnn(), &one, data, addend.data(), &one, data, sum.data()));
   }
 
   Device* const device_;

@@ -258,14 +258,15 @@ class Residual final : public Layer {
 
   Tensor forward(const Tensor& x, Mode mode) override {
     Tensor sum = main_->forward(x, mode);
-    accumulate(shortcut_ != nullptr ? shortcut_->forward(x, mode) : x, sum);
+    accumulate(*device_, shortcut_ != nullptr ? shortcut_->forward(x, mode) : x, sum);
     return relu_.forward(sum, mode);
   }
 
   Tensor backward(Tensor dy) override {
     Tensor d_sum = relu_.backward(std::move(dy));
     Tensor dx = main_->backward(d_sum);
-    accumulate(shortcut_ != nullptr ? shortcut_->backward(std::move(d_sum)) : std::move(d_sum), dx);
+    accumulate(*device_,
+               shortcut_ != nullptr ? shortcut_->backward(std::move(d_sum)) : std::move(d_sum), dx);
     return dx;
   }
 
@@ -275,12 +276,6 @@ class Residual final : public Layer {
   }
 
  private:
-  void accumulate(const Tensor& addend, const Tensor& sum) const {
-    const TensorDescriptor data(sum.shape);
-    const float one = 1.0f;
-    CHECK(cudnnAddTensor(device_->cudnn(), &one, data, addend.data(), &one, data, sum.data()));
-  }
-
   Device* const device_;
   const std::unique_ptr<Chain> main_, shortcut_;
   Relu relu_;
