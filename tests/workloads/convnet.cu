@@ -1,4 +1,4 @@
-// convnet: trains VGG or ResNet of any depth, batch and image size on synthetic images.
+// convnet: trains a convolutional network of any batch and image size on synthetic images.
 //
 // Standard output: one line per step (loss with every bit) and the weights' checksum. It never
 // depends on time, addresses or the amount of memory.
@@ -52,13 +52,26 @@ struct ConvnetOptions {
   float learning_rate = 0.02f;
 };
 
+void check_image(const ConvnetOptions& options) {
+  const int least = options.specification.least_side(), step = options.specification.side_step();
+  if (options.image % step != 0)
+    fail(2, "--image wants a multiple of %d, not '%d'", step, options.image);
+  if (options.image < least)
+    fail(2, "--image wants at least %d for %s, not '%d'", least, options.model.c_str(),
+         options.image);
+}
+
 ConvnetOptions parse_convnet_options(int argc, char** argv) {
   ConvnetOptions options;
-  Arguments arguments("Trains VGG or ResNet on synthetic images.");
+  Arguments arguments("Trains a convolutional network on synthetic images.");
   arguments.text("model", &options.model,
-                 "vgg11|13|16|19, resnet18|34|50|101|152, resnet:A,B,C,D, resnet:DEPTH");
+                 "vgg11|13|16|19, resnet18|34|50|101|152, resnet:A,B,C,D, resnet:DEPTH, resnext50, "
+                 "alexnet, googlenet, inception_v4");
   arguments.integer("batch", &options.batch, 1, 8192, "images per step");
-  arguments.integer("image", &options.image, 32, 4096, "side of an image, a multiple of 32");
+  arguments.integer(
+      "image", &options.image, 32, 4096,
+      "side of an image: a multiple of 32; of alexnet from 67 (its own: 227), of inception_v4 "
+      "from 75 (299)");
   arguments.integer("classes", &options.classes, 2, 100000, "kinds of images");
   arguments.integer("steps", &options.steps, 1, 1000000, "training steps");
   arguments.text(
@@ -70,7 +83,7 @@ ConvnetOptions parse_convnet_options(int argc, char** argv) {
   options.device.declare(&arguments);
   arguments.parse(argc, argv);
   options.specification = model_named(options.model);
-  if (options.image % 32 != 0) fail(2, "--image wants a multiple of 32, not '%d'", options.image);
+  check_image(options);
   return options;
 }
 

@@ -1,8 +1,9 @@
-// VGG and ResNet as chains of layers, by name.
+// Convolutional networks as chains of layers, by name.
 //
 // Used by: convnet, on the main thread. VGG: Simonyan and Zisserman 2014, table 1, without dropout.
-// ResNet: He et al. 2015, table 1 (stride on the 3x3 convolution, as in torchvision). Inputs are
-// squares of 3 channels whose side is a multiple of 32.
+// ResNet: He et al. 2015, table 1 (stride on the 3x3 convolution, as in torchvision). ResNeXt: Xie
+// et al. 2016, table 1 (32 groups of 4 channels). The others: branched_models.cuh. Inputs are
+// squares of 3 channels.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +12,30 @@
 #include <string>
 #include <vector>
 
+#include "branched_models.cuh"
 #include "common/layers.cuh"
 
 namespace workloads {
 
 struct ModelSpecification {
-  enum class Family { kVgg, kBasicResnet, kBottleneckResnet };
+  enum class Family {
+    kVgg,
+    kBasicResnet,
+    kBottleneckResnet,
+    kResnext,
+    kAlexnet,
+    kGooglenet,
+    kInceptionV4
+  };
   Family family;
   std::vector<int> stages;  // convolutions (VGG) or blocks (ResNet) per stage
+
+  // Of the images that it takes: the least side, and what a side is a multiple of.
+  int least_side() const {
+    if (family == Family::kAlexnet) return 67;
+    return family == Family::kInceptionV4 ? 75 : 32;
+  }
+  int side_step() const { return least_side() == 32 ? 32 : 1; }
 };
 
 // Stages of resnet:A,B,C,... or of resnet:DEPTH. The depth is 3 * blocks + 2; the stages have 3, 4,
@@ -52,6 +69,10 @@ inline ModelSpecification model_named(const std::string& name) {
       {"resnet50", {Family::kBottleneckResnet, {3, 4, 6, 3}}},
       {"resnet101", {Family::kBottleneckResnet, {3, 4, 23, 3}}},
       {"resnet152", {Family::kBottleneckResnet, {3, 8, 36, 3}}},
+      {"resnext50", {Family::kResnext, {3, 4, 6, 3}}},
+      {"alexnet", {Family::kAlexnet, {}}},
+      {"googlenet", {Family::kGooglenet, {}}},
+      {"inception_v4", {Family::kInceptionV4, {}}},
   };
   for (const auto& [known, specification] : models) {
     if (known == name) return specification;
@@ -62,8 +83,7 @@ inline ModelSpecification model_named(const std::string& name) {
   }
   fail(2,
        "--model wants vgg11, vgg13, vgg16, vgg19, resnet18, resnet34, resnet50, resnet101, "
-       "resnet152, "
-       "resnet:A,B,C,D or "
+       "resnet152, resnext50, alexnet, googlenet, inception_v4, resnet:A,B,C,D or "
        "resnet:DEPTH with a depth of 35, 38, 41, ..., not '%s'",
        name.c_str());
 }
@@ -74,8 +94,20 @@ class ModelBuilder {
       : device_(device), factory_(device), image_side_(image_side), classes_(classes) {}
 
   std::unique_ptr<Chain> build(const ModelSpecification& specification) {
-    return specification.family == ModelSpecification::Family::kVgg ? vgg(specification)
-                                                                    : resnet(specification);
+    using Family = ModelSpecification::Family;
+    MapChain images(device_, &factory_, {3, image_side_});
+    switch (specification.family) {
+      case Family::kVgg:
+        return vgg(specification);
+      case Family::kAlexnet:
+        return alexnet(std::move(images), classes_);
+      case Family::kGooglenet:
+        return googlenet(std::move(images), classes_);
+      case Family::kInceptionV4:
+        return InceptionV4(std::move(images)).build(classes_);
+      default:
+        return resnet(specification);
+    }
   }
 
  private:
@@ -100,8 +132,9 @@ class ModelBuilder {
   }
 
   std::unique_ptr<Chain> resnet(const ModelSpecification& specification) {
-    const bool bottleneck = specification.family == ModelSpecification::Family::kBottleneckResnet;
-    const int expansion = bottleneck ? 4 : 1;
+    using Family = ModelSpecification::Family;
+    const Family family = specification.family;
+    const int expansion = family == Family::kBasicResnet ? 1 : 4;
     auto chain = std::make_unique<Chain>();
     convolution(chain.get(), {3, 64, 7, 2, false, true});
     chain->add<Relu>(device_);
@@ -111,7 +144,7 @@ class ModelBuilder {
       const int width = 64 << stage;
       for (int i = 0; i < specification.stages[stage]; ++i) {
         const int stride = stage > 0 && i == 0 ? 2 : 1;
-        add_block(chain.get(), bottleneck, channels, width, stride);
+        add_block(chain.get(), family, {channels, width, width * expansion, stride});
         channels = width * expansion;
       }
     }
@@ -121,24 +154,32 @@ class ModelBuilder {
     return chain;
   }
 
-  void add_block(Chain* chain, bool bottleneck, int channels, int width, int stride) {
-    const int result = bottleneck ? width * 4 : width;
+  struct Block {
+    int channels, width, result, stride;
+  };
+
+  void add_block(Chain* chain, ModelSpecification::Family family, const Block& block) {
+    using Family = ModelSpecification::Family;
     auto main = std::make_unique<Chain>();
-    if (bottleneck) {
-      convolution(main.get(), {channels, width, 1, 1});
+    if (family == Family::kBasicResnet) {
+      convolution(main.get(), {block.channels, block.width, 3, block.stride});
       main->add<Relu>(device_);
-      convolution(main.get(), {width, width, 3, stride});
-      main->add<Relu>(device_);
-      convolution(main.get(), {width, result, 1, 1});
+      convolution(main.get(), {block.width, block.width, 3, 1});
     } else {
-      convolution(main.get(), {channels, width, 3, stride});
+      const bool is_grouped = family == Family::kResnext;
+      const int width = is_grouped ? 2 * block.width : block.width;
+      convolution(main.get(), {block.channels, width, 1, 1});
       main->add<Relu>(device_);
-      convolution(main.get(), {width, width, 3, 1});
+      Convolution::Options middle{width, width, 3, block.stride};
+      middle.groups = is_grouped ? kResnextGroups : 1;
+      convolution(main.get(), middle);
+      main->add<Relu>(device_);
+      convolution(main.get(), {width, block.result, 1, 1});
     }
     std::unique_ptr<Chain> shortcut;
-    if (stride != 1 || channels != result) {
+    if (block.stride != 1 || block.channels != block.result) {
       shortcut = std::make_unique<Chain>();
-      convolution(shortcut.get(), {channels, result, 1, stride});
+      convolution(shortcut.get(), {block.channels, block.result, 1, block.stride});
     }
     chain->add<Residual>(device_, std::move(main), std::move(shortcut));
   }
@@ -150,6 +191,7 @@ class ModelBuilder {
   }
 
   static constexpr int kVggHidden = 4096;
+  static constexpr int kResnextGroups = 32;
 
   Device* const device_;
   ParameterFactory factory_;

@@ -47,14 +47,15 @@ void choose(const Performance* ranked, int count, std::size_t limit_bytes,
 class ConvolutionPlan {
  public:
   struct Geometry {
-    int kernel, stride, padding;
+    int pad_height, pad_width, stride, groups;
   };
 
   ConvolutionPlan(Device* device, Geometry geometry) : device_(device) {
     CHECK(cudnnCreateConvolutionDescriptor(&convolution_));
-    CHECK(cudnnSetConvolution2dDescriptor(convolution_, geometry.padding, geometry.padding,
+    CHECK(cudnnSetConvolution2dDescriptor(convolution_, geometry.pad_height, geometry.pad_width,
                                           geometry.stride, geometry.stride, 1, 1,
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    CHECK(cudnnSetConvolutionGroupCount(convolution_, geometry.groups));
     CHECK(cudnnCreateFilterDescriptor(&filter_));
   }
   ConvolutionPlan(const ConvolutionPlan&) = delete;
@@ -73,6 +74,7 @@ class ConvolutionPlan {
     CHECK(cudnnGetConvolution2dForwardOutputDim(convolution_, *x_, filter_, &y_shape_.n,
                                                 &y_shape_.c, &y_shape_.h, &y_shape_.w));
     y_ = std::make_unique<TensorDescriptor>(y_shape_);
+    print_layer(device_->prints_layers(), filter_shape, y_shape_);
     choose_algorithms();
   }
 

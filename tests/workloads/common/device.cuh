@@ -35,6 +35,7 @@ struct DeviceOptions {
   bool keeps_workspace = false;
   bool print_peak = false;
   bool print_times = false;
+  bool print_layers = false;
 
   void declare(Arguments* arguments) {
     arguments->choice("allocator", &allocator,
@@ -50,6 +51,8 @@ struct DeviceOptions {
     arguments->flag("keep-workspace", &keeps_workspace,
                     "one workspace for all convolutions, as large as the largest");
     arguments->flag("peak", &print_peak, "print the peak of live tensor bytes on standard error");
+    arguments->flag("layers", &print_layers,
+                    "print the shapes of each layer with weights on standard error");
     arguments->integer("pause-after", &pause_after, 0, 1000000,
                        "step behind which the program does nothing for a while; 0: none");
     arguments->integer("pause-ms", &pause_ms, 0, 3600000, "for how long at most");
@@ -91,6 +94,7 @@ class Device {
   Memory* memory() const { return memory_.get(); }
   std::size_t workspace_limit_bytes() const { return options_.workspace_limit_bytes; }
   std::uint64_t seed() const { return options_.seed; }
+  bool prints_layers() const { return options_.print_layers; }
   bool tells_times() const { return options_.print_times; }
   int pause_after() const { return options_.pause_after; }
   int pause_ms() const { return options_.pause_ms; }

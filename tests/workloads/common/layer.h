@@ -24,6 +24,13 @@ class Layer {
   virtual void collect(Parameters*) {}
 };
 
+// sum += addend
+inline void accumulate(const Device& device, const Tensor& addend, const Tensor& sum) {
+  const TensorDescriptor data(sum.shape);
+  const float one = 1.0f;
+  CHECK(cudnnAddTensor(device.cudnn(), &one, data, addend.data(), &one, data, sum.data()));
+}
+
 class Chain final : public Layer {
  public:
   template <typename LayerType, typename... Arguments>

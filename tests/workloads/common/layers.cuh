@@ -28,15 +28,18 @@ class Convolution final : public Layer {
   struct Options {
     int in_channels, out_channels, kernel, stride;
     bool bias = false;
-    bool first = false;  // the input is data: its gradient is not needed
+    bool first = false;         // the input is data: its gradient is not needed
+    int kernel_width = 0;       // 0: as high as it is wide
+    int padding = kHalfKernel;  // on each side of each dimension
+    int groups = 1;
   };
+  static constexpr int kHalfKernel = -1;
 
   Convolution(Device* device, ParameterFactory* factory, Options options)
       : device_(device),
         options_(options),
-        plan_(device, {options.kernel, options.stride, (options.kernel - 1) / 2}),
-        filter_(factory->uniform(filter_shape(options),
-                                 options.in_channels * options.kernel * options.kernel, 2.0f)) {
+        plan_(device, geometry(options)),
+        filter_(factory->uniform(filter_shape(options), fan_in(filter_shape(options)), 2.0f)) {
     if (options.bias) bias_ = factory->constant({1, options.out_channels}, 0.0f);
   }
 
@@ -70,8 +73,20 @@ class Convolution final : public Layer {
   }
 
  private:
+  static int width_of_kernel(const Options& options) {
+    return options.kernel_width > 0 ? options.kernel_width : options.kernel;
+  }
   static Shape filter_shape(const Options& options) {
-    return {options.out_channels, options.in_channels, options.kernel, options.kernel};
+    return {options.out_channels, options.in_channels / options.groups, options.kernel,
+            width_of_kernel(options)};
+  }
+  static int fan_in(Shape filter) { return filter.c * filter.h * filter.w; }
+  static ConvolutionPlan::Geometry geometry(const Options& options) {
+    const auto padding = [&](int kernel) {
+      return options.padding == kHalfKernel ? (kernel - 1) / 2 : options.padding;
+    };
+    return {padding(options.kernel), padding(width_of_kernel(options)), options.stride,
+            options.groups};
   }
 
   Device* const device_;
@@ -243,14 +258,15 @@ class Residual final : public Layer {
 
   Tensor forward(const Tensor& x, Mode mode) override {
     Tensor sum = main_->forward(x, mode);
-    accumulate(shortcut_ != nullptr ? shortcut_->forward(x, mode) : x, sum);
+    accumulate(*device_, shortcut_ != nullptr ? shortcut_->forward(x, mode) : x, sum);
     return relu_.forward(sum, mode);
   }
 
   Tensor backward(Tensor dy) override {
     Tensor d_sum = relu_.backward(std::move(dy));
     Tensor dx = main_->backward(d_sum);
-    accumulate(shortcut_ != nullptr ? shortcut_->backward(std::move(d_sum)) : std::move(d_sum), dx);
+    accumulate(*device_,
+               shortcut_ != nullptr ? shortcut_->backward(std::move(d_sum)) : std::move(d_sum), dx);
     return dx;
   }
 
@@ -260,12 +276,6 @@ class Residual final : public Layer {
   }
 
  private:
-  void accumulate(const Tensor& addend, const Tensor& sum) const {
-    const TensorDescriptor data(sum.shape);
-    const float one = 1.0f;
-    CHECK(cudnnAddTensor(device_->cudnn(), &one, data, addend.data(), &one, data, sum.data()));
-  }
-
   Device* const device_;
   const std::unique_ptr<Chain> main_, shortcut_;
   Relu relu_;

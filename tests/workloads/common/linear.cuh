@@ -22,6 +22,7 @@ class Linear final : public Layer {
   Tensor forward(const Tensor& x, Mode mode) override {
     const int rows = x.shape.n;
     Tensor y = transient_tensor(device_->memory(), {rows, outputs_});
+    print_once(y.shape);
     gemm(*device_, {rows, outputs_, inputs_}, Form::kPlain, x.data(), Form::kTransposed,
          weights_.value.data(), 0.0f, y.data());
     const TensorDescriptor output(y.shape), bias(bias_.value.shape);
@@ -51,6 +52,11 @@ class Linear final : public Layer {
   }
 
  private:
+  void print_once(Shape y) {
+    if (!is_printed_) print_layer(device_->prints_layers(), weights_.value.shape, y);
+    is_printed_ = true;
+  }
+
   // The sum over rows, as a product with a vector of ones.
   void bias_gradient(const Tensor& dy) {
     const int rows = dy.shape.n;
@@ -68,6 +74,7 @@ class Linear final : public Layer {
   const int inputs_, outputs_;
   Parameter weights_, bias_;
   Tensor x_;
+  bool is_printed_ = false;
 };
 
 }  // namespace workloads

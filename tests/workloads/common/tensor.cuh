@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include <cstddef>
+#include <cstdio>
 
 #include "check.cuh"
 #include "memory.cuh"
@@ -41,6 +42,13 @@ inline Tensor persistent_tensor(Memory* memory, Shape shape) {
 
 inline Tensor transient_tensor(Memory* memory, Shape shape) {
   return {shape, memory->transient(shape.size_bytes())};
+}
+
+// For --layers: the channels, height and width of a layer's result, and its weights' shape.
+inline void print_layer(bool prints, Shape weights, Shape result) {
+  if (!prints) return;
+  std::fprintf(stderr, "layer %dx%dx%d by %dx%dx%dx%d\n", result.c, result.h, result.w, weights.n,
+               weights.c, weights.h, weights.w);
 }
 
 class TensorDescriptor {
