@@ -16,6 +16,13 @@ inline constexpr OwnerId kNobody{0};
 
 inline constexpr int64_t kWholeLink = 1000;  // shares of the link are thousandths
 
+// Whether a job takes turns on a device with others that do not fit beside it.
+enum class TurnsChoice : uint8_t {
+  kNever,
+  kAuto,    // where sharing the memory costs more time than turns
+  kAlways,  // as soon as they do not fit
+};
+
 struct Share {
   int64_t floor = 0;       // the job cannot run with less
   int64_t guaranteed = 0;  // not lent while the job wants it
@@ -31,6 +38,7 @@ struct Terms {
   int32_t weight = 1;
   int32_t priority = 0;
   OwnerId owner = kNobody;
+  TurnsChoice turns = TurnsChoice::kNever;
   bool operator==(const Terms&) const = default;
 };
 
