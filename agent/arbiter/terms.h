@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace spillway::agent {
 
@@ -38,7 +39,7 @@ struct Terms {
   int32_t weight = 1;
   int32_t priority = 0;
   OwnerId owner = kNobody;
-  TurnsChoice turns = TurnsChoice::kNever;
+  std::optional<TurnsChoice> turns;  // nothing: the device's
   bool operator==(const Terms&) const = default;
 };
 

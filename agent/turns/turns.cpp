@@ -145,6 +145,7 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
                          : parks                 ? TurnReason::kParks
                          : moves                 ? TurnReason::kMoves
                                                  : TurnReason::kCheap;
+  device.is_tight = !fits;
   if (wants == device.is_on) {
     device.changing_ns = -1;
     if (!device.is_on) device.reason = why;
@@ -153,7 +154,7 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
   if (device.changing_ns < 0) device.changing_ns = now_ns;
   const bool is_settled = now_ns - device.changing_ns >= kSettleNs;
   if (!is_settled && !(wants && (is_asked || parks)) && takers >= 2) return;
-  device = {.is_on = wants, .reason = why, .since_ns = now_ns};
+  device = {.is_on = wants, .reason = why, .since_ns = now_ns, .is_tight = !fits};
 }
 
 // One division of the turns. Note [Order of turns]
@@ -427,7 +428,7 @@ void Turns::Update(std::span<const TurnDevice> devices, std::span<const TurnJob>
     const Entry& entry = entries_.at(job.id);
     for (const TurnPart& part : job.parts) {
       const Device& device = devices_.at(part.device);
-      must_look = must_look || IsTaker(part);
+      must_look = must_look || device.is_on || device.is_tight;
       if (!device.is_on || !IsTaker(part)) {
         views_[{job.id, part.device}] = {
             .reason = device.is_on ? TurnReason::kCannot : device.reason, .level = LevelOf(entry)};

@@ -159,6 +159,7 @@ class Turns {
     TurnReason reason = TurnReason::kFits;
     int64_t since_ns = 0;
     int64_t changing_ns = -1;  // since when the facts speak for the other mode
+    bool is_tight = false;     // its takers do not fit
     JobId next{};
   };
   class Round;
