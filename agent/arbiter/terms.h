@@ -39,7 +39,7 @@ struct Terms {
   int32_t weight = 1;
   int32_t priority = 0;
   OwnerId owner = kNobody;
-  std::optional<TurnsChoice> turns;  // nothing: the device's
+  std::optional<TurnsChoice> turns = {};  // nothing: the device's
   bool operator==(const Terms&) const = default;
 };
 

@@ -20,6 +20,7 @@
 #include "interposer/config/config.h"
 #include "interposer/dnn/other_algorithms.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/turn_gate.h"
 #include "interposer/lease/host_slabs.h"
 #include "interposer/planning/driver_section.h"
 #include "interposer/planning/planner_thread.h"
@@ -44,6 +45,9 @@ constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 constexpr std::int64_t kLongestPauseMs = 100;
 constexpr std::int64_t kShortPauseNs = 1'000'000;
+// A call may wait for work that a held call would begin.
+constexpr std::uint64_t kDrainPatienceNs = 5 * kSecondNs;
+constexpr std::int64_t kTurnPauseMs = 1;
 // While it may still grow, a job asks for twice the host memory that it needs, and at least this.
 constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
@@ -162,6 +166,7 @@ void AgentSession::Detach(JobMemory* memory) {
     for (Device& device : devices_) {
       if (device.memory == memory) device.memory = nullptr;
     }
+    UpdateGate();
     if (served_ != memory) return;
   }
 }
@@ -257,7 +262,11 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
           .account = AccountOf(snapshot, pipeline),
           .steps = StepTimesOf(pipeline),
           .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
-          .workspaces = WorkspacesOf(snapshot)};
+          .workspaces = WorkspacesOf(snapshot),
+          .turns = {.parks = counters.parked_bytes > 0,
+                    .operations = NumberOf(operations),
+                    .waited_ns = NumberOf(TurnGate::Instance().WaitedNs()),
+                    .turns = NumberOf(TurnGate::Instance().turns())}};
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
@@ -298,6 +307,15 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
 void AgentSession::NoteAgentAbsent(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
   if (!device) return;
+  if (std::exchange(device->turn, protocol::TurnState::kShares) != protocol::TurnState::kShares) {
+    device->is_starting = false;
+    UpdateGate();
+    fprintf(
+        stderr,
+        "spillway: the agent at %s, which the job waits for to get its turn, is gone or does not "
+        "answer; the job goes on with its last budget\n",
+        address_.c_str());
+  }
   const bool has_nothing = device->standing == Standing::kGranted && device->granted_bytes == 0;
   if (device->standing != Standing::kQueued && !has_nothing) return;
   const bool is_required = ProcessConfig().agent_required;
@@ -334,10 +352,54 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   if (device->memory) Apply(device);
 }
 
+void AgentSession::SetTurn(const protocol::Turn& turn, std::int64_t patience_until_ns) {
+  Device* const device = Find(turn.device);
+  if (!device) return;
+  const protocol::TurnState before = std::exchange(device->turn, turn.state);
+  device->idleness.SetInTurns(turn.state != protocol::TurnState::kShares);
+  const bool was_held = before == protocol::TurnState::kWaits || device->is_starting;
+  device->is_starting = was_held && turn.state == protocol::TurnState::kRuns;
+  device->start_bytes = turn.start_bytes;
+  device->starts_by_ns = static_cast<std::uint64_t>(patience_until_ns);
+  if (device->memory && turn.state == protocol::TurnState::kWaits)
+    device->memory->grants().KeepBudgetForPlans();
+  if (device->memory && turn.state != protocol::TurnState::kWaits && !device->is_starting)
+    device->memory->grants().EndKeepingForPlans();
+  UpdateGate();
+  shrink_notifier_.Notify();
+}
+
+void AgentSession::UpdateGate() {
+  const bool must_wait = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.memory && (device.turn == protocol::TurnState::kWaits || device.is_starting);
+  });
+  TurnGate& gate = TurnGate::Instance();
+  if (must_wait != gate.IsHeld()) must_wait ? gate.Hold() : gate.Open();
+}
+
+bool AgentSession::MayConfirm(std::uint32_t number) {
+  const Device* const device = Find(number);
+  return !device || !device->is_draining;
+}
+
 void AgentSession::Apply(Device* device) {
   device->memory->grants().SetLinkPermille(device->link_permille);
   device->memory->grants().SetWorkspaceLimit(device->workspace_limit_bytes);
   device->memory->grants().SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
+  const std::int64_t budget_bytes = std::min(device->granted_bytes, device->own_budget_bytes);
+  const bool shrinks =
+      budget_bytes < static_cast<std::int64_t>(device->memory->grants().budget_bytes());
+  // Note [Quiet] in turn_gate.h
+  if (shrinks && TurnGate::Instance().IsHeld()) {
+    if (!std::exchange(device->is_draining, true)) device->drains_since_ns = MonotonicNs();
+    shrink_notifier_.Notify();
+  } else {
+    device->is_draining = false;
+    ApplyBudget(device);
+  }
+}
+
+void AgentSession::ApplyBudget(Device* device) {
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
   // A job that holds nothing may get a budget of 0. Its next call then waits for a grant.
@@ -499,6 +561,7 @@ void AgentSession::Run() {
     poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
     Notifier::ForGrants().Clear();
   }
+  TurnGate::Instance().Open();  // nobody is left to tell of a turn
 }
 
 void AgentSession::RunShrinking() {
@@ -506,14 +569,23 @@ void AgentSession::RunShrinking() {
   Driver().cuThreadExchangeStreamCaptureMode(&mode);
   while (!ThreadsMustEnd()) {
     pollfd watched{shrink_notifier_.file(), POLLIN, 0};
-    poll(&watched, 1, kLongestPauseMs);
+    poll(&watched, 1, static_cast<int>(ShrinkPauseMs()));
     shrink_notifier_.Clear();
     ServeMemory();
   }
 }
 
+std::int64_t AgentSession::ShrinkPauseMs() {
+  const MutexLock lock(mutex_);
+  const bool is_changing = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.memory && (device.is_draining || device.is_starting);
+  });
+  return is_changing ? kTurnPauseMs : kLongestPauseMs;
+}
+
 void AgentSession::ServeMemory() {
   Shrink();
+  StartTurns();
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
     const bool has_work = !section.may_call() || memory->view().HasWork();
@@ -525,6 +597,7 @@ void AgentSession::ServeMemory() {
 JobMemory* AgentSession::TakeAsked() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
+  if (TurnGate::Instance().AnyWaits()) return nullptr;  // it is not idle
   for (Device& device : devices_) {
     if (!device.memory || !device.idleness.ShouldAsk(now_ns)) continue;
     device.idleness.Asks();
@@ -541,6 +614,49 @@ void AgentSession::Answered(bool has_work) {
   }
 }
 
+void AgentSession::EndDraining(std::uint64_t now_ns) {
+  for (Device& device : devices_) {
+    if (!device.memory || !device.is_draining) continue;
+    const bool is_quiet = TurnGate::Instance().IsQuiet() && !device.memory->view().AnyCallInside();
+    if (!is_quiet && now_ns - device.drains_since_ns < kDrainPatienceNs) continue;
+    device.is_draining = false;
+    ApplyBudget(&device);
+  }
+}
+
+JobMemory* AgentSession::TakeStarting() {
+  const MutexLock lock(mutex_);
+  for (const Device& device : devices_) {
+    if (device.memory && device.is_starting && served_ == nullptr) return served_ = device.memory;
+  }
+  return nullptr;
+}
+
+// Each device by itself: the gate opens with the last.
+void AgentSession::StartTurns() {
+  JobMemory* const memory = TakeStarting();
+  if (!memory) return;
+  {
+    const DriverSection section;
+    if (section.may_call()) memory->grants().BringBack();
+  }
+  EndStarting();
+}
+
+void AgentSession::EndStarting() {
+  const MutexLock lock(mutex_);
+  const JobMemory* const memory = std::exchange(served_, nullptr);
+  for (Device& device : devices_) {
+    if (!device.is_starting || device.memory != memory) continue;
+    const std::int64_t needed_bytes = std::min(device.start_bytes, device.own_budget_bytes);
+    const bool suffices = !device.is_draining && device.granted_bytes >= needed_bytes;
+    if (!suffices && MonotonicNs() < device.starts_by_ns) continue;
+    device.is_starting = false;
+    device.memory->grants().EndKeepingForPlans();
+  }
+  UpdateGate();
+}
+
 void AgentSession::Shrink() {
   while (JobMemory* const memory = TakeShrinking()) {
     const DriverSection section;
@@ -553,6 +669,7 @@ JobMemory* AgentSession::TakeShrinking() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
   EndShrinking(now_ns);
+  EndDraining(now_ns);
   for (Device& device : devices_) {
     if (!device.memory || !device.shrink.IsDue(now_ns)) continue;
     device.shrink.Begin();
