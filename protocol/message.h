@@ -398,7 +398,7 @@ struct DriverSlabs {
 };
 
 // Client, version 6: the program's peak allocated bytes so far. While that peak may still grow,
-// Usage may claim more. For display only.
+// Usage may claim more. For display, and for turns.
 struct Footprint {
   uint32_t device = 0;
   int64_t allocated_bytes = 0;

@@ -20,14 +20,14 @@
 //     agent is still notified of the exit if that takes only a moment.
 //  6. Invariants 1 to 5 hold for host memory, too. Plans and copies obey the job's link share.
 //  7. Memory that the process holds at exit stays charged to it until the process has ended.
+//  8. If the shrink thread cannot start, the lease thread does its work. Without it there is no
+//     agent.
 //  9. While a device is in turns and it is not the process's turn, the gate (turn_gate.h) is held.
 //  A
 //     smaller budget comes into force, and is confirmed, once no call is inside, or after
-//     kDrainPatienceNs. When the turn comes, memory comes back as the grants grow; the gate opens
-//     with the grant that suffices, or after the agent's patience. It also opens when the agent is
-//     gone for as long as a queued job would wait, and at exit.
-//  8. If the shrink thread cannot start, the lease thread does its work. Without it there is no
-//     agent.
+//     DeviceTurn::kDrainPatienceNs. When the turn comes, memory comes back as the grants grow; the
+//     gate opens with the grant that suffices, or after the agent's patience. It also opens when
+//     the agent is gone for as long as a queued job would wait, and at exit.
 #pragma once
 
 #include <unistd.h>
@@ -41,6 +41,7 @@
 #include "interposer/execute/job_memory.h"
 #include "interposer/lease/lease_client.h"
 #include "interposer/lease/notifier.h"
+#include "interposer/planning/device_turn.h"
 #include "interposer/planning/idleness.h"
 #include "interposer/planning/remote_planner.h"
 #include "interposer/planning/shrink_schedule.h"
@@ -74,12 +75,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     Idleness idleness;
     std::int64_t wanted_peak_bytes = 0;
     std::uint64_t grown_ns = 0;
-    protocol::TurnState turn = protocol::TurnState::kShares;
-    bool is_draining = false;  // a smaller budget waits for calls that are inside
-    std::uint64_t drains_since_ns = 0;
-    bool is_starting = false;  // its turn has come, and its memory comes back
-    std::int64_t start_bytes = 0;
-    std::uint64_t starts_by_ns = 0;
+    DeviceTurn turn;
   };
 
   explicit AgentSession(const std::string& address);

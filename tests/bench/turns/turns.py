@@ -25,7 +25,7 @@ import node_agent  # noqa: E402  (path set above)
 import tenants  # noqa: E402
 
 GPT = "gpt --layers=12 --width=768 --heads=12 --sequence=512 --vocabulary=16384 --batch=8 --steps={steps}"
-QUICK = "gpt --layers=2 --width=1024 --sequence=256 --batch=4 --steps={steps}"
+QUICK = "gpt --layers=2 --width=512 --batch=4 --steps={steps}"
 MOST_SLOWER = 1.15
 SHARE_OF_DEVICE = 0.95
 SETTINGS = """turns = "{turns}"
