@@ -339,6 +339,20 @@ void Fields(auto& c, Is<SetWorkspace> auto& m) {
   c.Flag(m.dry_run);
   Size(c, m.limit_bytes);
 }
+void Fields(auto& c, Is<Turn> auto& m) {
+  Device(c, m.device);
+  c.OneOf(m.state, TurnState::kWaits);
+  Size(c, m.start_bytes);
+  c.Number(m.patience_ms, uint32_t{0}, uint32_t{3'600'000});
+  c.Line(m.reason);
+}
+void Fields(auto& c, Is<TurnUse> auto& m) {
+  Device(c, m.device);
+  c.Flag(m.parks);
+  Count(c, m.operations);
+  Count(c, m.waited_ns);
+  Count(c, m.turns);
+}
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -403,12 +417,13 @@ const char* NameOf(Fault fault) {
 
 const char* NameOf(const Message& message) {
   constexpr const char* names[] = {
-      "Hello",     "Welcome",   "Register",       "Admission",    "Grant",       "Obeyed",
-      "Usage",     "Goodbye",   "Error",          "Ask",          "Document",    "SetBudget",
-      "Control",   "Done",      "AskSlabs",       "Slabs",        "ReturnSlabs", "HeldSlabs",
-      "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",    "RecallPlans", "RecalledPlans",
-      "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",  "Footprint",   "ExpectJob",
-      "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse", "SetWorkspace"};
+      "Hello",     "Welcome",   "Register",       "Admission",    "Grant",        "Obeyed",
+      "Usage",     "Goodbye",   "Error",          "Ask",          "Document",     "SetBudget",
+      "Control",   "Done",      "AskSlabs",       "Slabs",        "ReturnSlabs",  "HeldSlabs",
+      "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",    "RecallPlans",  "RecalledPlans",
+      "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",  "Footprint",    "ExpectJob",
+      "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse", "SetWorkspace", "Turn",
+      "TurnUse"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

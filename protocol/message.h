@@ -19,7 +19,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 8;
+inline constexpr uint16_t kNewestVersion = 9;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -398,7 +398,7 @@ struct DriverSlabs {
 };
 
 // Client, version 6: the program's peak allocated bytes so far. While that peak may still grow,
-// Usage may claim more. For display only.
+// Usage may claim more. For display, and for turns.
 struct Footprint {
   uint32_t device = 0;
   int64_t allocated_bytes = 0;
@@ -464,17 +464,46 @@ struct SetWorkspace {
   bool operator==(const SetWorkspace&) const = default;
 };
 
+enum class TurnState : uint8_t {
+  kShares = 1,  // no turns on this device
+  kRuns = 2,
+  kWaits = 3,  // calls that enqueue work or allocate wait; memory leaves as grants shrink
+};
+
+// Agent, version 9, before the grants that follow from it. A job that runs begins once its grant
+// has `start_bytes`, or after `patience_ms`. Without one, a session's grants mean kShares.
+struct Turn {
+  uint32_t device = 0;
+  TurnState state = TurnState::kShares;
+  int64_t start_bytes = 0;
+  uint32_t patience_ms = 0;
+  Sentence reason = {};
+  bool operator==(const Turn&) const = default;
+};
+
+// Client, version 9, at every usage interval while the device is in turns: its silence means that
+// the process is stopped. Also when `parks` changes.
+struct TurnUse {
+  uint32_t device = 0;
+  bool parks = false;  // pointers are opaque: evicted memory stays mapped on the host
+  // Since the process began.
+  int64_t operations = 0;  // launches, copies and allocations
+  int64_t waited_ns = 0;   // calls waited for a turn
+  int64_t turns = 0;       // that began after a wait
+  bool operator==(const TurnUse&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
                  Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
-                 WorkspaceGrant, WorkspaceUse, SetWorkspace>;
+                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,
-                        kKindsOfVersion7 = 32;
+                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35;
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1   ? 1
          : kind <= kKindsOfVersion2 ? 2
@@ -483,7 +512,8 @@ constexpr uint16_t VersionOf(size_t kind) {
          : kind <= kKindsOfVersion5 ? 5
          : kind <= kKindsOfVersion6 ? 6
          : kind <= kKindsOfVersion7 ? 7
-                                    : 8;
+         : kind <= kKindsOfVersion8 ? 8
+                                    : 9;
 }
 
 }  // namespace spillway::protocol

@@ -25,7 +25,7 @@ WORKLOADS = ("tests/workloads/", "tests/gpu/workloads/")
 # Modules in the order in which data passes: a module may include itself and the modules after it.
 MODULES = {
     "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "dnn", "ledger", "lease", "driver", "kernels", "config"],
-    "agent": ["main", "loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
+    "agent": ["main", "loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "turns", "arbiter", "service", "planstore", "pool", "link"],
     "simulator": ["fft", "rand", "solver", "sparse", "dnn", "runtime", "nvml", "driver", "plugins", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }

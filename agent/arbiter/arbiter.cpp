@@ -356,6 +356,17 @@ void Arbiter::SetParts(JobId job, DeviceId device, const OwnerClaims& parts) {
   Touch(*tenancy);
 }
 
+void Arbiter::SetWaitsForTurn(JobId job, DeviceId device, bool waits) {
+  Tenancy* tenancy = Find(job, device);
+  if (tenancy == nullptr || std::exchange(tenancy->waits_for_turn, waits) == waits) return;
+  Touch(*tenancy);
+}
+
+void Arbiter::SetReturnWithin(DeviceId device, int64_t return_within_ns) {
+  const auto found = devices_.find(device);
+  if (found != devices_.end()) found->second.return_within_ns = return_within_ns;
+}
+
 // Returned jobs report the terms that they ask for; what they were guaranteed is unknown. Where the
 // sum is too much, a job that holds less than it asks for had a smaller guarantee.
 void Arbiter::FitRestoredTerms() {
@@ -417,6 +428,9 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   claim.owner = terms.owner;
   claim.weight = terms.weight;
   claim.priority = terms.priority;
+  if (!tenancy.waits_for_turn) return claim;
+  claim.active = false;
+  claim.wanted = claim.guaranteed = 0;
   return claim;
 }
 

@@ -14,7 +14,9 @@
 //  4. The budgets to all jobs of an owner never rise beyond its limits.
 //  5. A process without a claim gets nothing that another wants, and blocks nobody: Note [Without a
 //     claim].
-//  6. While frozen, nothing changes hands: jobs known to an earlier instance of the agent return
+//  6. A tenancy that waits for its turn counts as idle, wants nothing beyond its floor, and has no
+//     guarantee: Note [Turns or shares] in agent/turns.
+//  7. While frozen, nothing changes hands: jobs known to an earlier instance of the agent return
 //     first.
 // Never: takes memory from a job that has not confirmed that it let go.
 #pragma once
@@ -147,6 +149,11 @@ class Arbiter {
   // least its guarantee of what the job gets.
   void SetParts(JobId job, DeviceId device, const OwnerClaims& parts);
 
+  // Who waits for its turn on the device, and how long a return takes there (0: the rules'): a
+  // whole job's memory leaves at the link's speed.
+  void SetWaitsForTurn(JobId job, DeviceId device, bool waits);
+  void SetReturnWithin(DeviceId device, int64_t return_within_ns);
+
   Decisions Decide(int64_t now_ns);
   // INT64_MAX: time alone changes nothing.
   int64_t NextWake() const { return next_wake_ns_; }
@@ -179,7 +186,7 @@ class Arbiter {
     TenancyState state = TenancyState::kQueued;
     uint32_t position = 0;
     bool state_sent = false;
-    bool has_begun = false, is_dormant = false;
+    bool has_begun = false, is_dormant = false, waits_for_turn = false;
     int32_t link_permille = 0;
     SharedCapacity memory = SharedCapacity(0);  // among its processes
     SharedCapacity host = SharedCapacity(0);
@@ -190,6 +197,7 @@ class Arbiter {
     SharedCapacity memory;  // among tenancies
     bool dirty = true;
     bool link_dirty = true;
+    int64_t return_within_ns = 0;  // 0: the rules'
   };
   using Key = std::pair<JobId, DeviceId>;
   class Deciding;

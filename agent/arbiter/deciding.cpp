@@ -37,6 +37,10 @@ class Arbiter::Deciding {
 
  private:
   int64_t deadline_ns() const { return now_ns_ + a_.rules_.return_within_ns; }
+  int64_t DeadlineOn(const Device& device) const {
+    return now_ns_ + std::max(a_.rules_.return_within_ns, device.return_within_ns);
+  }
+  int64_t DeadlineOn(DeviceId device) const { return DeadlineOn(a_.devices_.at(device)); }
 
   void NoteOverdue() {
     bool any = !a_.host_.TakeOverdue(now_ns_).empty();
@@ -197,10 +201,10 @@ class Arbiter::Deciding {
     if (!any_dirty) return false;
     ForEachDirty([this](Tenancy& tenancy) { a_.PutClaims(tenancy); });
     for (auto& [id, device] : a_.devices_) {
-      if (device.dirty) any_ruling |= Apply(device.memory, &Tenancy::memory);
+      if (device.dirty) any_ruling |= Apply(device.memory, &Tenancy::memory, DeadlineOn(device));
       if (std::exchange(device.link_dirty, false)) DivideLink(id);
     }
-    any_ruling |= Apply(a_.host_, &Tenancy::host);
+    any_ruling |= Apply(a_.host_, &Tenancy::host, deadline_ns());
     std::set<Key> still_dirty;
     ForEachDirty([&](Tenancy& tenancy) {
       // Its next claims include what its processes have now.
@@ -221,8 +225,8 @@ class Arbiter::Deciding {
     }
   }
 
-  bool Apply(SharedCapacity& capacity, SharedCapacity Tenancy::*part) {
-    const std::vector<Ruling> rulings = capacity.Decide(deadline_ns(), &a_.last_serial_);
+  bool Apply(SharedCapacity& capacity, SharedCapacity Tenancy::*part, int64_t until_ns) {
+    const std::vector<Ruling> rulings = capacity.Decide(until_ns, &a_.last_serial_);
     for (const Ruling& ruling : rulings) {
       Tenancy& tenancy = Numbered(ruling.claimant);
       (tenancy.*part).SetCapacity(ruling.amount);
@@ -233,7 +237,8 @@ class Arbiter::Deciding {
   }
 
   bool DivideAmongProcesses(Tenancy& tenancy) {
-    const std::vector<Ruling> memory = tenancy.memory.Decide(deadline_ns(), &a_.last_serial_);
+    const std::vector<Ruling> memory =
+        tenancy.memory.Decide(DeadlineOn(tenancy.device), &a_.last_serial_);
     const std::vector<Ruling> host = tenancy.host.Decide(deadline_ns(), &a_.last_serial_);
     Note(tenancy, memory, true);
     Note(tenancy, host, false);
@@ -252,6 +257,7 @@ class Arbiter::Deciding {
       claim.guaranteed = link.guaranteed;
       claim.limit = claim.wanted = link.limit;
       claim.in_use = 0;
+      claim.active = claim.active || tenancy.waits_for_turn;  // its memory leaves and comes
       tenancies.push_back(&tenancy);
       claims.push_back(claim);
     }
@@ -278,7 +284,7 @@ class Arbiter::Deciding {
       place->second.process = process;
       place->second.serial = ++a_.last_serial_;
       place->second.reason = RulingReason::kChanged;
-      place->second.deadline_ns = deadline_ns();
+      place->second.deadline_ns = DeadlineOn(process.device);
     }
     return place->second;
   }

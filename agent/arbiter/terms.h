@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace spillway::agent {
 
@@ -15,6 +16,13 @@ enum class OwnerId : uint64_t {};  // of jobs: a user, or an account of several 
 inline constexpr OwnerId kNobody{0};
 
 inline constexpr int64_t kWholeLink = 1000;  // shares of the link are thousandths
+
+// Whether a job takes turns on a device with others that do not fit beside it.
+enum class TurnsChoice : uint8_t {
+  kNever,
+  kAuto,    // where sharing the memory costs more time than turns
+  kAlways,  // as soon as they do not fit
+};
 
 struct Share {
   int64_t floor = 0;       // the job cannot run with less
@@ -31,6 +39,7 @@ struct Terms {
   int32_t weight = 1;
   int32_t priority = 0;
   OwnerId owner = kNobody;
+  std::optional<TurnsChoice> turns = {};  // nothing: the device's
   bool operator==(const Terms&) const = default;
 };
 

@@ -60,11 +60,28 @@ void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, i
   SetSize(terms.workspace_limit, change.workspace_limit_bytes, memory_bytes);
   Set(terms.weight, change.weight);
   Set(terms.priority, change.priority);
+  if (change.turns) terms.turns = static_cast<TurnsChoice>(*change.turns);
 }
 
 ArbiterRules ArbiterRulesOf(const Config& config) {
   return {config.return_within_ms * 1'000'000, config.patience_s * 1'000'000'000, config.step_bytes,
           config.headroom_bytes};
+}
+
+// A process reports at every usage interval; some reports may be late.
+TurnRules TurnRulesOf(const Config& config) {
+  const int64_t silent_ms = std::max<int64_t>(2000, 4 * config.usage_interval_ms);
+  return {config.turn_quantum_ms * 1'000'000, config.turn_cost_factor, silent_ms * 1'000'000,
+          config.turn_stuck_s * 1'000'000'000};
+}
+
+bool AllowsTurns(const Config& config) {
+  const auto allows = [](const TermsChange& terms) { return terms.turns.value_or(0) != 0; };
+  return allows(config.defaults) ||
+         std::any_of(config.devices.begin(), config.devices.end(),
+                     [](const DeviceSetting& one) { return one.turns.value_or(0) != 0; }) ||
+         std::any_of(config.rules.begin(), config.rules.end(),
+                     [&](const JobRule& rule) { return allows(rule.terms); });
 }
 
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/arbiter/arbiter.h"
+#include "agent/turns/turns.h"
 
 namespace spillway::agent {
 
@@ -18,6 +19,7 @@ struct TermsChange {
   std::optional<int64_t> link_guaranteed_permille = {}, link_limit_permille = {};
   std::optional<int64_t> workspace_limit_bytes = {};
   std::optional<int64_t> weight = {}, priority = {};
+  std::optional<int64_t> turns = {};  // a TurnsChoice
   bool operator==(const TermsChange&) const = default;
 };
 
@@ -51,8 +53,9 @@ struct AccountSetting {
 };
 
 struct DeviceSetting {
-  std::string uuid;          // "GPU-..."; as `nvidia-smi -L` prints it
-  int64_t memory_bytes = 0;  // or a share of what NVML reports
+  std::string uuid;                   // "GPU-..."; as `nvidia-smi -L` prints it
+  int64_t memory_bytes = 0;           // or a share of what NVML reports
+  std::optional<int64_t> turns = {};  // a TurnsChoice, for jobs whose terms have none
   bool operator==(const DeviceSetting&) const = default;
 };
 
@@ -109,6 +112,10 @@ struct Config {
   int64_t step_bytes = int64_t{64} << 20;
   int64_t headroom_bytes = int64_t{256} << 20;
 
+  int64_t turn_quantum_ms = 2000;
+  int64_t turn_cost_factor = 8;
+  int64_t turn_stuck_s = 60;
+
   TermsChange defaults = {.floor_bytes = kDefaultFloorBytes};
   std::vector<JobRule> rules;
   std::vector<UserRule> users;
@@ -119,6 +126,9 @@ struct Config {
 };
 
 ArbiterRules ArbiterRulesOf(const Config& config);
+TurnRules TurnRulesOf(const Config& config);
+// Whether any job may take turns.
+bool AllowsTurns(const Config& config);
 
 // A job's terms on such a device: the defaults, then the matching rules in their order.
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,

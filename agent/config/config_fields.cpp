@@ -158,6 +158,14 @@ constexpr ConfigField kFields[] = {
      [](C& c) -> FieldPlace { return &c.step_bytes; }},
     {"arbiter", "headroom", K::kBytes, 0, kMostBytes, false, "granted beyond what a job wants",
      [](C& c) -> FieldPlace { return &c.headroom_bytes; }},
+    {"turns", "quantum_ms", K::kNumber, 100, kHour * 1000, false, "the least length of a turn",
+     [](C& c) -> FieldPlace { return &c.turn_quantum_ms; }},
+    {"turns", "cost_factor", K::kNumber, 1, 1000, false,
+     "a turn lasts at least so many times what its job's memory takes to come and go",
+     [](C& c) -> FieldPlace { return &c.turn_cost_factor; }},
+    {"turns", "stuck_s", K::kNumber, 1, kHour, false,
+     "a job that begins no call for so long loses its turn",
+     [](C& c) -> FieldPlace { return &c.turn_stuck_s; }},
     {"limits", "sessions", K::kNumber, 1, 1'000'000, false, "in all",
      [](C& c) -> FieldPlace { return &c.limits.sessions; }},
     {"limits", "sessions_per_user", K::kNumber, 1, 1'000'000, false, "of one user",
@@ -190,6 +198,10 @@ constexpr TermsField kTerms[] = {
      &T::workspace_limit_bytes},
     {"weight", K::kNumber, 1, 10'000, "of its share beside jobs of the same priority", &T::weight},
     {"priority", K::kNumber, 0, 1000, "higher goes first", &T::priority},
+    {"turns", K::kTurns, 0, 2,
+     "whether it takes turns on a device with jobs that do not fit beside it: never, auto (where "
+     "sharing costs more time) or always; never where nobody sets it",
+     &T::turns},
 };
 
 using O = OwnerChange;
@@ -251,6 +263,18 @@ std::string ShowSize(int64_t size) {
   }
   return text + "%";
 }
+
+namespace {
+constexpr std::string_view kTurns[] = {"never", "auto", "always"};
+}
+
+std::optional<int64_t> ParseTurns(std::string_view text) {
+  const auto found = std::find(std::begin(kTurns), std::end(kTurns), text);
+  return found == std::end(kTurns) ? std::nullopt
+                                   : std::optional<int64_t>(found - std::begin(kTurns));
+}
+
+const char* ShowTurns(int64_t turns) { return kTurns[static_cast<size_t>(turns)].data(); }
 
 std::string Nearest(std::string_view wrong, const std::vector<std::string>& names) {
   size_t least = std::max<size_t>(2, wrong.size() / 3) + 1;

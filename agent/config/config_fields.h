@@ -11,7 +11,7 @@
 
 namespace spillway::agent {
 
-enum class FieldKind : uint8_t { kText, kFlag, kNumber, kBytes, kNumbers, kSize };
+enum class FieldKind : uint8_t { kText, kFlag, kNumber, kBytes, kNumbers, kSize, kTurns };
 
 using FieldPlace =
     std::variant<std::string*, bool*, int64_t*, std::optional<int64_t>*, std::vector<int64_t>*>;
@@ -43,7 +43,7 @@ struct OwnerField {
   std::optional<int64_t> OwnerChange::*place;
 };
 
-// [agent], [http], [devices], [host], [link], [planning], [arbiter], [limits]
+// [agent], [http], [devices], [host], [link], [planning], [arbiter], [turns], [limits]
 std::span<const ConfigField> ConfigFields();
 std::span<const TermsField> TermsFields();
 std::span<const OwnerField> OwnerFields();
@@ -53,6 +53,10 @@ std::optional<int64_t> ParseBytes(std::string_view text);
 // Also "25%", up to 100%.
 std::optional<int64_t> ParseSizeOrShare(std::string_view text);
 std::string ShowSize(int64_t size);
+
+// "never", "auto" and "always", as numbers of TurnsChoice.
+std::optional<int64_t> ParseTurns(std::string_view text);
+const char* ShowTurns(int64_t turns);
 
 // The known name nearest to a mistyped one; empty: none is near.
 std::string Nearest(std::string_view wrong, const std::vector<std::string>& names);

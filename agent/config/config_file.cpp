@@ -66,8 +66,8 @@ class FileReader {
   void ReadTable(const std::string& name, const toml::source_region& where,
                  const toml::node& node) {
     static const std::vector<std::string> tables = {
-        "agent",  "http",     "devices", "host",   "link", "planning", "arbiter",
-        "limits", "defaults", "rule",    "device", "user", "account"};
+        "agent", "http",   "devices",  "host", "link",   "planning", "arbiter",
+        "turns", "limits", "defaults", "rule", "device", "user",     "account"};
     if (std::find(tables.begin(), tables.end(), name) == tables.end())
       return SayUnknown(where, "table", name, tables);
     const bool is_list = name == "rule" || name == "device" || name == "user" || name == "account";
@@ -145,6 +145,7 @@ class FileReader {
   std::optional<int64_t> ReadNumber(const char* key, FieldKind kind, int64_t least, int64_t most,
                                     const toml::node& node) {
     std::optional<int64_t> number;
+    if (kind == FieldKind::kTurns) return ReadTurns(key, node);
     if (const auto* integer = node.as_integer()) number = integer->get();
     if (const auto* text = node.as_string(); text != nullptr && kind == FieldKind::kBytes)
       number = ParseBytes(text->get());
@@ -163,6 +164,12 @@ class FileReader {
     Say(node.source(),
         std::string(key) + " is between " + std::to_string(least) + " and " + std::to_string(most));
     return std::nullopt;
+  }
+
+  std::optional<int64_t> ReadTurns(const char* key, const toml::node& node) {
+    const std::optional<int64_t> turns = ParseTurns(node.value_or(std::string_view()));
+    if (!turns) Say(node.source(), std::string(key) + " is \"never\", \"auto\" or \"always\"");
+    return turns;
   }
 
   // All keys but `others` are terms.
@@ -279,8 +286,10 @@ class FileReader {
       } else if (key.str() == "memory") {
         device.memory_bytes =
             ReadNumber("memory", FieldKind::kSize, 1, int64_t{1} << 56, node).value_or(kWrong);
+      } else if (key.str() == "turns") {
+        device.turns = ReadTurns("turns", node);
       } else {
-        SayUnknown(key.source(), "setting", std::string(key.str()), {"uuid", "memory"});
+        SayUnknown(key.source(), "setting", std::string(key.str()), {"uuid", "memory", "turns"});
       }
     }
     if (!table.contains("uuid") || !table.contains("memory"))
@@ -338,6 +347,7 @@ std::string Show(const ConfigField& field, const Config& config) {
 }
 
 std::string ShowValue(FieldKind kind, int64_t value) {
+  if (kind == FieldKind::kTurns) return Quoted(ShowTurns(value));
   const bool is_size = kind == FieldKind::kSize || kind == FieldKind::kBytes;
   return is_size ? "\"" + ShowSize(value) + "\"" : std::to_string(value);
 }
@@ -369,7 +379,8 @@ std::string ShowAccount(const AccountSetting& account) {
 
 std::string ShowDevice(const DeviceSetting& device) {
   return "[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowSize(device.memory_bytes) +
-         "\"\n";
+         "\"\n" +
+         (device.turns ? "turns = " + ShowValue(FieldKind::kTurns, *device.turns) + "\n" : "");
 }
 
 std::string ShowRule(const JobRule& rule) {
@@ -490,6 +501,7 @@ std::vector<std::string> DifferencesBetween(const Config& from, const Config& to
     const auto show = [&](const Config& config) {
       const std::optional<int64_t>& value = config.defaults.*(field.place);
       if (!value) return std::string("unset");
+      if (field.kind == FieldKind::kTurns) return std::string(ShowTurns(*value));
       return field.kind == FieldKind::kSize ? ShowSize(*value) : std::to_string(*value);
     };
     if (show(from) != show(to))

@@ -29,6 +29,9 @@ void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& 
   }
   out.BeginGauge("spillway_gpu_memory_managed_bytes", "Device memory that jobs hold.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.resident_bytes);
+  out.BeginGauge("spillway_gpu_turns", "Whether jobs take turns on the device, by why.");
+  for (const DeviceReport& device : report.devices)
+    out.Add(With(Of(device), "reason", TextOf(device.turns.reason)), int64_t{device.turns.is_on});
   out.BeginGauge("spillway_gpu_memory_budgeted_bytes", "Device memory that is budgeted to jobs.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.budgeted_bytes);
 }

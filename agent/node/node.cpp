@@ -35,6 +35,11 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       links_(shares),
       plans_(&table_, planning),
       delivery_(&table_, &claims_, &slabs_, &links_, &counters_),
+      turns_({.facts = &facts_,
+              .table = &table_,
+              .arbiter = &arbiter_,
+              .services = services,
+              .shares = shares}),
       jobs_({.facts = &facts_,
              .table = &table_,
              .users = &users_,
@@ -76,6 +81,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       reporter_({.facts = &facts_,
                  .table = &table_,
                  .arbiter = &arbiter_,
+                 .turns = &turns_,
                  .owners = &owners_,
                  .unknown = &unknown_,
                  .resume = &resume_,
@@ -136,6 +142,7 @@ void Node::Readable(SessionId id, int64_t now_ns) {
 
 // A message may end the session; a refused one is still there.
 std::optional<Refusal> Node::Take(Session& session, protocol::Received& received, int64_t now_ns) {
+  session.heard_ns = now_ns;
   if (received.what == protocol::Received::What::kFault) {
     ++counters_.faulty_frames;
     return Refusal{
@@ -193,6 +200,7 @@ void Node::Settle(int64_t now_ns) {
   if (resume_.Pass(now_ns)) EndReturn(now_ns);
   for (const UnusedClaims::Change& change : claims_.End(table_, now_ns))
     arbiter_.Use(change.process, change.demand);
+  turns_.Settle(resume_.is_on(), now_ns);
   Deliver(arbiter_.Decide(now_ns), now_ns);
   delivery_.SendAll(now_ns);
   opener_.RefuseSilent(now_ns);
@@ -226,7 +234,7 @@ void Node::Deliver(const Decisions& decisions, int64_t now_ns) {
 
 int64_t Node::NextWake() const {
   const bool wants_retry = slabs_.wants_retry() || delivery_.WantsRetry();
-  return std::min({arbiter_.NextWake(), resume_.NextWake(), claims_.NextWake(),
+  return std::min({arbiter_.NextWake(), resume_.NextWake(), claims_.NextWake(), turns_.NextWake(),
                    wants_retry ? settled_ns_ + kRetryNs : INT64_MAX});
 }
 

@@ -14,6 +14,7 @@
 #include "agent/node/messages/job_messages.h"
 #include "agent/node/messages/operators.h"
 #include "agent/node/sessions/absent_processes.h"
+#include "agent/node/sessions/device_turns.h"
 #include "agent/node/sessions/session_opener.h"
 
 namespace spillway::agent {
@@ -80,6 +81,7 @@ class Node {
   PlanRequests plans_;
 
   GrantDelivery delivery_;
+  DeviceTurns turns_;
   JobLife jobs_;
   SessionCloser closer_;
   SessionOpener opener_;

@@ -13,6 +13,7 @@
 #include "agent/node/durations.h"
 #include "agent/node/planning.h"
 #include "agent/pool/pool.h"
+#include "agent/turns/turns.h"
 #include "protocol/message.h"
 
 namespace spillway::agent {
@@ -27,6 +28,7 @@ struct DeviceReport {
   std::string bus_id = {};
   int numa_node = kAnyNode;
   bool is_found = true;  // false: configured, but unknown to NVML
+  DeviceTurnView turns = {};
 };
 
 // One job on one device, all its processes together.
@@ -48,6 +50,9 @@ struct TenancyReport {
   // Whose reports the sums above have, once for each kind. While it is the same, they grow only by
   // what happens.
   std::vector<SessionId> reporters;
+
+  TurnView turn;
+  int64_t turn_waited_ns = 0, turns_begun = 0;
 
   // Of one workspace; nothing: any size.
   std::optional<int64_t> WorkspaceLimitBytes() const {

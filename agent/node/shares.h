@@ -22,6 +22,9 @@ class Shares {
   // NUMA node near the device; kAnyNode: unknown.
   virtual int NodeNear(DeviceId /*device*/) const { return kAnyNode; }
 
+  // In the slower direction; 0: unknown.
+  virtual int64_t LinkBytesPerSecond(DeviceId /*device*/) const { return 0; }
+
   // The host pool. Without one, requests get nothing.
   virtual void SetQuota(const PoolJob& job, int64_t bytes) = 0;
   // Jobs' host memory outside the pool.

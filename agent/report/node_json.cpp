@@ -39,6 +39,21 @@ ordered_json WorkspacesOf(const TenancyReport& tenancy) {
           {"other_algorithms", tenancy.other_algorithms}};
 }
 
+const char* NameOf(TurnStanding standing) {
+  constexpr const char* names[] = {"shares", "runs", "waits"};
+  return names[static_cast<size_t>(standing)];
+}
+
+ordered_json TurnOf(const TenancyReport& tenancy) {
+  const TurnView& turn = tenancy.turn;
+  return {{"state", NameOf(turn.standing)},
+          {"reason", TextOf(turn.reason)},
+          {"level", turn.level},
+          {"swap_ns", turn.swap_ns},
+          {"begun", tenancy.turns_begun},
+          {"waited_ns", tenancy.turn_waited_ns}};
+}
+
 ordered_json JsonOf(const TenancyReport& tenancy) {
   const TenancyView& view = tenancy.view;
   return {{"device", tenancy.device_number},
@@ -70,6 +85,7 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"demand_fetches", tenancy.demand_fetches},
           {"refused_allocations", tenancy.refused_allocations},
           {"workspaces", WorkspacesOf(tenancy)},
+          {"turn", TurnOf(tenancy)},
           {"parts", JsonOf(tenancy.parts)}};
 }
 
@@ -146,6 +162,15 @@ const char* StateOf(const TenancyReport& tenancy) {
   return phases[static_cast<size_t>(tenancy.phase)];
 }
 
+std::string NextOf(const DeviceReport& device, const NodeReport& report) {
+  for (const JobReport& job : report.jobs) {
+    for (const TenancyReport& tenancy : job.tenancies) {
+      if (device.turns.next != JobId{} && tenancy.view.job == device.turns.next) return job.name;
+    }
+  }
+  return "";
+}
+
 int64_t OrdinaryBytes(const NodeReport& report) {
   int64_t bytes = 0;
   for (const JobReport& job : report.jobs) {
@@ -192,6 +217,10 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                                {"budgeted_bytes", device.budgeted_bytes},
                                {"promised_bytes", device.budgeted_bytes},  // the former name
                                {"resident_bytes", device.resident_bytes},
+                               {"turns",
+                                {{"on", device.turns.is_on},
+                                 {"reason", TextOf(device.turns.reason)},
+                                 {"next", NextOf(device, report)}}},
                                {"found", device.is_found}});
   }
   json["unknown_devices"] = report.unknown_devices;

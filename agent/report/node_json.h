@@ -14,6 +14,8 @@ namespace spillway::agent {
 // "waiting", "rejected", or the phase.
 const char* StateOf(const TenancyReport& tenancy);
 // Evicted data of all jobs that is not pinned.
+// The job whose turn on the device is next; empty: nobody waits.
+std::string NextOf(const DeviceReport& device, const NodeReport& report);
 int64_t OrdinaryBytes(const NodeReport& report);
 
 nlohmann::ordered_json JsonOf(const JobReport& job);

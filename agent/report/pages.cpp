@@ -36,6 +36,20 @@ class Table {
   std::string text_;
 };
 
+void AddTurns(const DeviceReport& device, const NodeReport& report, Table& table) {
+  if (!device.turns.is_on) return;
+  table.Add("    jobs take turns: {}", TextOf(device.turns.reason));
+  for (const JobReport& job : report.jobs) {
+    for (const TenancyReport& tenancy : job.tenancies) {
+      if (tenancy.device_number != device.number) continue;
+      if (tenancy.turn.standing == TurnStanding::kRuns)
+        table.Add("    {} has its turn: {}", job.name, TextOf(tenancy.turn.reason));
+    }
+  }
+  if (const std::string next = NextOf(device, report); !next.empty())
+    table.Add("    {} is next", next);
+}
+
 void AddDevices(const NodeReport& report, Table& table) {
   table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Budgeted",
             "Resident", "Jobs");
@@ -49,6 +63,7 @@ void AddDevices(const NodeReport& report, Table& table) {
     table.Add("{:<3} {:<24.24} {:>10} {:>10} {:>10} {:>7}", device.number,
               device.model.empty() ? device.uuid : device.model, InBytes(device.memory_bytes),
               InBytes(device.budgeted_bytes), InBytes(device.resident_bytes), jobs);
+    AddTurns(device, report, table);
     if (!device.is_found)
       table.Add("    {} is in the configuration, and was not found", device.uuid);
   }
@@ -129,6 +144,11 @@ void AddJob(const JobReport& job, Table& table) {
       table.Add("  workspaces  each at most {}, {} idle, operations by another algorithm: {}",
                 limit_bytes ? InBytes(*limit_bytes) : "any size",
                 InBytes(tenancy.idle_workspace_bytes), tenancy.other_algorithms);
+    if (tenancy.turn.standing != TurnStanding::kShares)
+      table.Add("  turn        {}: {}; level {}, {} turns, {:.3f} s waited for them",
+                tenancy.turn.standing == TurnStanding::kRuns ? "runs" : "waits",
+                TextOf(tenancy.turn.reason), tenancy.turn.level, tenancy.turns_begun,
+                static_cast<double>(tenancy.turn_waited_ns) / 1e9);
     table.Add("  moved       {} out, {} in, {:.3f} s waited, {} fetched on demand",
               InBytes(tenancy.to_host_bytes), InBytes(tenancy.to_device_bytes),
               static_cast<double>(tenancy.stall_ns) / 1e9, tenancy.demand_fetches);

@@ -52,6 +52,7 @@ NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devi
     if (!links_.back())
       say("no memory for the link of " + device.name + ": its jobs copy when they like");
   }
+  SetRates(config, devices);
   // The keeper may have outdated names. Keeping a current one again changes nothing.
   for (const KeptFile& file : kept) kept_.insert(file.name);
   if (config.host_pool) MakePool(config, host_bytes, std::move(kept), drivers_worker);
@@ -105,8 +106,12 @@ void NodeShares::KeepFiles() {
 }
 
 void NodeShares::SetRates(const Config& config, const std::vector<NodeDevice>& devices) {
+  link_rates_.clear();
   for (size_t i = 0; i < links_.size(); ++i) {
-    if (links_[i]) links_[i]->SetRates(RatesOf(config, devices[i]));
+    const LinkRates rates = RatesOf(config, devices[i]);
+    link_rates_.push_back(
+        std::min(rates.to_device_bytes_per_second, rates.to_host_bytes_per_second));
+    if (links_[i]) links_[i]->SetRates(rates);
   }
 }
 

@@ -51,6 +51,9 @@ class NodeShares final : public Shares {
   void SetRates(const Config& config, const std::vector<NodeDevice>& devices);
 
   int NodeNear(DeviceId device) const override { return nodes_[static_cast<size_t>(device)]; }
+  int64_t LinkBytesPerSecond(DeviceId device) const override {
+    return link_rates_[static_cast<size_t>(device)];
+  }
   void SetQuota(const PoolJob& job, int64_t bytes) override;
   void SetOutside(int64_t bytes) override;
   std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes,
@@ -82,6 +85,7 @@ class NodeShares final : public Shares {
   std::unique_ptr<ThreadedSlabMaker> maker_;
   std::optional<Pool> pool_;
   std::vector<std::optional<LinkShare>> links_;
+  std::vector<int64_t> link_rates_;  // bytes per second
   std::set<std::string> kept_;
   bool changed_ = true;
 };

@@ -12,6 +12,7 @@
 #include "interposer/entry/wrong_results.h"
 #include "interposer/execute/call_scope.h"
 #include "interposer/execute/state/ordering_rules.h"
+#include "interposer/execute/turn_gate.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/visible_work.h"
 #include "interposer/record/operation_shape.h"
@@ -230,6 +231,7 @@ template <class Collect, class Call>
 CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
+  const interposer::TurnPass turn;
   if (const CUresult ended = EndRecordsOfVisibleWork(); ended != CUDA_SUCCESS) return ended;
   const BeginningJobs beginning;
   const CUresult result = internal::AroundJobs(0, stream, effect, collect, call);

@@ -162,6 +162,7 @@ SPILLWAY_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS
                                                               unsigned int count,
                                                               unsigned int flags) {
   const ReentryGuard guard;
+  const spillway::interposer::TurnPass turn;
   const spillway::entry::BeginningJobs beginning;
   auto call = [&] { return Driver().cuLaunchCooperativeKernelMultiDevice(launches, count, flags); };
   return guard.IsOutermost() && launches ? AroundEach(launches, count, call) : call();

@@ -5,6 +5,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/memory_hooks.h"
 #include "interposer/entry/pass_through.h"
+#include "interposer/execute/turn_gate.h"
 #include "interposer/record/call_sites.h"
 
 namespace spillway::entry {
@@ -27,6 +28,7 @@ template <class Call>
 [[gnu::always_inline]] inline CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
+  const interposer::TurnPass turn;
   const CUresult result = AllocateFor(JobForAllocation(), out, bytes, call);
   if (result == CUDA_SUCCESS) interposer::call_sites::Sample(bytes, __builtin_return_address(0));
   return result;

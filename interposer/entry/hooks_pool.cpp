@@ -9,6 +9,7 @@
 #include "interposer/entry/memory_hooks.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/entry/pool_charges.h"
+#include "interposer/execute/turn_gate.h"
 
 namespace spillway::entry {
 namespace {
@@ -52,6 +53,7 @@ template <class Call>
                                                     size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
+  const interposer::TurnPass turn;
   const CUdevice here = DeviceHere();
   const CUmemoryPool pool = named ? named : CurrentPool(here);
   const PoolService service = ServiceOf(pool, here);

@@ -28,6 +28,38 @@ void Grants::MeetBudget() {
   state_.counters.over_budget_ns += MonotonicNs() - start_ns;
 }
 
+// Null: none, none that fits, or nothing may begin now.
+Range* Grants::NextToBringBack() {
+  Residency& residency = state_.residency;
+  if (residency.parking() || residency.copies().link().WaitNs(protocol::Direction::kToDevice) > 0)
+    return nullptr;
+  Range* next = nullptr;
+  residency.ForEachLive([&](Range* range) {
+    const bool is_later = !next || range->last_touch > next->last_touch;
+    if (range->place == Place::kHost && is_later) next = range;
+  });
+  const bool fits =
+      next && residency.chunks().held_bytes() + next->size_bytes <= state_.budget.bytes();
+  return fits ? next : nullptr;
+}
+
+// Asks the driver nothing unless there is something to do: it is called again and again.
+void Grants::BringBack() {
+  {
+    const StateLock lock(state_.locks);
+    if (!NextToBringBack()) return;
+  }
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  bool has_more = true;
+  while (has_more) {
+    const StateLock lock(state_.locks);
+    Range* const next = NextToBringBack();
+    has_more = next && state_.residency.Restore(next, TraceCause::kPrefetch);
+  }
+}
+
 void Grants::SetBudget(size_t bytes) {
   GrantBudget(bytes);
   MeetBudget();

@@ -35,6 +35,20 @@ class Grants {
   void MeetBudget() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
+  // For a job whose calls wait for its turn, while its budget grows: begins to bring evicted memory
+  // back, the most recently used first, as far as there is memory. Evicts nothing, and waits for no
+  // copy.
+  void BringBack() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // The budget that plans are made for. While a job waits for its turn, it is that of its turns.
+  size_t budget_to_plan_bytes() const {
+    const size_t kept = kept_for_plans_bytes_.load(std::memory_order_relaxed);
+    return kept > 0 ? kept : budget_bytes();
+  }
+  void KeepBudgetForPlans() {
+    if (kept_for_plans_bytes_.load() == 0) kept_for_plans_bytes_.store(budget_bytes());
+  }
+  void EndKeepingForPlans() { kept_for_plans_bytes_.store(0); }
+
   // What the agent grants beside the budget. Host memory: at most what the launcher allows, and at
   // least what memory granted to the program needs. The link: thousandths, for the planner.
   void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
@@ -62,6 +76,7 @@ class Grants {
 
  private:
   void ChangeBudget(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_EXCLUDES(kStateLock);
+  Range* NextToBringBack() SPILLWAY_REQUIRES(kStateLock);
   bool IsOverBudget() SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
@@ -71,6 +86,7 @@ class Grants {
   BudgetSchedule schedule_;
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<size_t> workspace_limit_bytes_{SIZE_MAX};
+  std::atomic<size_t> kept_for_plans_bytes_{0};
 };
 
 }  // namespace spillway::interposer

@@ -94,6 +94,11 @@ std::optional<JobSnapshot> JobView::TryRead() {
   return now;
 }
 
+bool JobView::AnyCallInside() {
+  const StateLock lock(state_.locks);
+  return state_.calls.AnyInside();
+}
+
 bool JobView::HasWork() {
   if (CapturesGoOn()) return true;  // no event may be recorded on its streams
   const driver::RelaxedCapture relaxed(true);

@@ -43,6 +43,9 @@ class JobView {
   JobSnapshot Read();
   // For signal handlers: nothing when the lock is not free soon.
   std::optional<JobSnapshot> TryRead();
+  // Whether a call of the program is between its begin and its end, or waits for memory. Threads
+  // that only wait for the device do not count.
+  bool AnyCallInside() SPILLWAY_EXCLUDES(kStateLock);
   // Whether the device works for the program and is not waiting for it. Does not wait.
   bool HasWork() SPILLWAY_EXCLUDES(kStateLock);
 

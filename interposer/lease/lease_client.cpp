@@ -17,7 +17,7 @@ constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
-                   kFootprintVersion = 6, kWorkspaceVersion = 8;
+                   kFootprintVersion = 6, kWorkspaceVersion = 8, kTurnsVersion = 9;
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -71,7 +71,9 @@ int64_t LeaseClient::Step(int64_t now_ns) {
     Confirm(device, now_ns);
     Report(device, now_ns);
     AskForSlabs(device, now_ns);
-    const bool shrinks = device.has_grant && device.confirmed_bytes > device.grant.budget_bytes;
+    const bool shrinks =
+        device.has_grant && (device.confirmed_bytes > device.grant.budget_bytes ||
+                             (device.confirmed_bytes < 0 && !subject_.MayConfirm(device.number)));
     if (shrinks) next_ns = std::min(next_ns, now_ns + kWhileShrinkingNs);
   }
   ReturnSlabs(now_ns);
@@ -198,9 +200,11 @@ void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* recalled = std::get_if<protocol::RecalledPlans>(&message)) {
     subject_.TakeRecalledPlans(*recalled, std::move(received.files));
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
-    Note(*grant);
+    Note(*grant, now_ns);
   } else if (const auto* limit = std::get_if<protocol::WorkspaceGrant>(&message)) {
     Note(*limit);
+  } else if (const auto* turn = std::get_if<protocol::Turn>(&message)) {
+    Note(*turn, now_ns);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
     Note(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
@@ -299,13 +303,14 @@ void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
   device.asked_slabs_ns = now_ns;
 }
 
-void LeaseClient::Note(const protocol::Grant& grant) {
+void LeaseClient::Note(const protocol::Grant& grant, int64_t now_ns) {
   Device* const device = Find(grant.device);
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
   device->has_grant = device->must_follow = device->is_answered = true;
   device->is_held_back = false;
-  device->waits = grant.budget_bytes == 0;
+  if (!device->turn) Note(protocol::Turn{.device = device->number}, now_ns);
+  device->waits = grant.budget_bytes == 0 || WaitsForTurn(*device);
   if (!device->has_workspace_limit) Note(protocol::WorkspaceGrant{device->number});
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
   NoteAgentMessage();
@@ -316,6 +321,15 @@ void LeaseClient::Note(const protocol::WorkspaceGrant& limit) {
   if (device == nullptr || !device->registered) return;
   device->has_workspace_limit = true;
   subject_.SetWorkspaceLimit(limit);
+}
+
+void LeaseClient::Note(const protocol::Turn& turn, int64_t now_ns) {
+  Device* const device = Find(turn.device);
+  if (device == nullptr || !device->registered) return;
+  device->turn = turn.state;
+  device->waits = WaitsForTurn(*device) || (device->has_grant && device->grant.budget_bytes == 0);
+  device->reported_turns_ns = 0;
+  subject_.SetTurn(turn, now_ns + turn.patience_ms * kMillisecond);
 }
 
 void LeaseClient::Note(const protocol::Admission& admission) {
@@ -389,6 +403,8 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_steps = {};
   device.reported_workspaces = {};
   device.has_workspace_limit = false;
+  device.turn.reset();
+  device.reported_turns = {};
   device.reported_parts_ns = now_ns;
 }
 
@@ -397,7 +413,7 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   const bool is_done = device.confirmed_bytes >= 0 &&
                        device.confirmed_bytes <= device.grant.budget_bytes &&
                        device.confirmed_host_bytes <= device.grant.host_bytes;
-  if (is_done) return;
+  if (is_done || !subject_.MayConfirm(device.number)) return;
   const DeviceUse use = subject_.Read(device.number);
   const int64_t held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
   // Other jobs get the rest of the host memory at once, except what pending evictions need.
@@ -438,6 +454,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   usage.refused_allocations = use.refused_allocations;
   ReportHostNeed(device, use.host_need_bytes, now_ns);
   ReportParts(device, use, now_ns);
+  ReportTurns(device, use, now_ns);
   // A job that wakes, or wants more than its grant, reports at once.
   const bool is_urgent = usage.active != device.said.active ||
                          (device.has_grant && usage.wanted_bytes > device.grant.budget_bytes &&
@@ -465,6 +482,19 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
                         use.workspaces != device.reported_workspaces;
   if (has_news && Send(use.workspaces, now_ns)) device.reported_workspaces = use.workspaces;
   device.reported_parts_ns = now_ns;
+}
+
+// In turns also without news: a process that says nothing is stopped.
+void LeaseClient::ReportTurns(Device& device, DeviceUse& use, int64_t now_ns) {
+  if (channel_ == nullptr || channel_->version() < kTurnsVersion) return;
+  use.turns.device = device.number;
+  const bool is_in_turns =
+      device.turn.value_or(protocol::TurnState::kShares) != protocol::TurnState::kShares;
+  const bool is_due = is_in_turns && now_ns - device.reported_turns_ns >= interval_ns_;
+  if (!is_due && use.turns.parks == device.reported_turns.parks) return;
+  if (!Send(use.turns, now_ns)) return;
+  device.reported_turns = use.turns;
+  device.reported_turns_ns = now_ns;
 }
 
 // A job short of host memory reports at once: a call may wait for it.

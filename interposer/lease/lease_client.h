@@ -20,7 +20,8 @@
 //     session of the others lasts. The agent's refusal names none: where several could be meant,
 //     the next session registers one at a time.
 //  6. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
-//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse) are not sent to an older agent.
+//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse) are not sent to an
+//     older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
 
@@ -43,6 +44,7 @@ struct DeviceUse {
   protocol::StepTimes steps;
   int64_t allocated_bytes = 0;  // highest so far; wanted_bytes may be more while that grows
   protocol::WorkspaceUse workspaces;
+  protocol::TurnUse turns;
 };
 
 // A silent agent takes connections but does not answer.
@@ -63,6 +65,11 @@ class LeaseSubject {
   // Sets the grant's host memory at once, even if the budget takes time to meet.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
   virtual void SetWorkspaceLimit(const protocol::WorkspaceGrant& /*grant*/) {}
+  // Comes before the grants that follow from it. `patience_until_ns` is on Step's clock.
+  virtual void SetTurn(const protocol::Turn& /*turn*/, int64_t /*patience_until_ns*/) {}
+  // Whether the last grant is in force. Not yet, while calls are in progress that began before the
+  // job had to wait for its turn.
+  virtual bool MayConfirm(uint32_t /*device*/) { return true; }
   // From now on held memory may not grow beyond the grant. Excess memory is evicted as soon as
   // possible. Does not wait. `deadline_ns` is on Step's clock.
   virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
@@ -128,8 +135,11 @@ class LeaseClient {
     std::optional<uint64_t> unknown_to;  // the agent that does not know it
     bool has_grant = false;
     bool must_follow = false;
-    bool has_workspace_limit = false;  // of this session
-    protocol::Grant grant;             // the newest
+    bool has_workspace_limit = false;         // of this session
+    std::optional<protocol::TurnState> turn;  // of this session
+    protocol::TurnUse reported_turns;
+    int64_t reported_turns_ns = 0;
+    protocol::Grant grant;         // the newest
     int64_t confirmed_bytes = -1;  // memory held, as confirmed for this grant; -1: not confirmed
     int64_t confirmed_host_bytes = -1;
     int64_t reported_held_bytes = 0;  // reported at registration
@@ -168,9 +178,10 @@ class LeaseClient {
   void AskForSlabs(Device& device, int64_t now_ns);
   bool HasPlanner(uint32_t device);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
-  void Note(const protocol::Grant& grant);
+  void Note(const protocol::Grant& grant, int64_t now_ns);
   void Note(const protocol::Admission& admission);
   void Note(const protocol::WorkspaceGrant& limit);
+  void Note(const protocol::Turn& turn, int64_t now_ns);
   void NoteAgentMessage();
   void ReleaseGrowthAfterTimeout(Device& device, int64_t now_ns);
   void StopWaitingForAgent(int64_t now_ns);
@@ -184,8 +195,12 @@ class LeaseClient {
   void Confirm(Device& device, int64_t now_ns);
   void Report(Device& device, int64_t now_ns);
   void ReportParts(Device& device, DeviceUse& use, int64_t now_ns);
+  void ReportTurns(Device& device, DeviceUse& use, int64_t now_ns);
   void ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns);
   Device* Find(uint32_t number);
+  static bool WaitsForTurn(const Device& device) {
+    return device.turn == protocol::TurnState::kWaits;
+  }
   static bool IsUnanswered(const Device& device) {
     return device.registered && !device.is_answered;
   }

@@ -6,23 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/pause.h"
 #include "base/quiet_thread.h"
 #include "interposer/config/config.h"
-#include "interposer/dnn/other_algorithms.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/turn_gate.h"
 #include "interposer/lease/host_slabs.h"
+#include "interposer/planning/device_identity.h"
 #include "interposer/planning/driver_section.h"
 #include "interposer/planning/planner_thread.h"
+#include "interposer/planning/slab_delivery.h"
+#include "interposer/planning/usage_report.h"
 #include "protocol/socket_channel.h"
 
 namespace spillway::interposer {
@@ -44,6 +44,7 @@ constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 constexpr std::int64_t kLongestPauseMs = 100;
 constexpr std::int64_t kShortPauseNs = 1'000'000;
+constexpr std::int64_t kTurnPauseMs = 1;
 // While it may still grow, a job asks for twice the host memory that it needs, and at least this.
 constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
@@ -51,78 +52,6 @@ LeaseClient::Settings SettingsOf(const Config& config) {
   return {.leader_pid = config.job_pid.value_or(0),
           .own_limit_bytes = static_cast<std::int64_t>(config.budget_bytes.value_or(0)),
           .own_host_limit_bytes = static_cast<std::int64_t>(config.host_limit_bytes.value_or(0))};
-}
-
-protocol::DeviceUuid UuidOf(int device) {
-  CUuuid uuid{};
-  protocol::DeviceUuid bytes{};
-  if (Driver().cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS)
-    memcpy(bytes.data(), &uuid, bytes.size());
-  return bytes;
-}
-
-std::int64_t MemoryOf(int device) {
-  size_t bytes = 0;
-  return Driver().cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS
-             ? static_cast<std::int64_t>(bytes)
-             : 0;
-}
-
-std::int64_t SumOfUnmovable(const Counters& counters) {
-  size_t bytes = 0;
-  for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
-  return static_cast<std::int64_t>(bytes);
-}
-
-protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
-  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
-  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
-                                                      : protocol::Phase::kReactive;
-}
-
-static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
-static_assert([] {
-  for (size_t i = 0; i < std::size(kStallNames); ++i) {
-    if (std::string_view(kStallNames[i]) != protocol::kStallCauseNames[i]) return false;
-  }
-  return true;
-}());
-
-std::int64_t NumberOf(std::uint64_t count) { return static_cast<std::int64_t>(count); }
-
-protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline) {
-  const Counters& counters = snapshot.counters;
-  protocol::Account account = {
-      .ordinary_bytes = NumberOf(snapshot.ordinary_bytes),
-      .planned_to_host_bytes = NumberOf(counters.planned_offloaded_bytes),
-      .pressure_to_host_bytes =
-          NumberOf(counters.offloaded_bytes - counters.planned_offloaded_bytes),
-      .planned_to_device_bytes = NumberOf(counters.prefetched_bytes),
-      .demand_to_device_bytes = NumberOf(counters.restored_bytes - counters.prefetched_bytes),
-      .prefetch_hits = NumberOf(counters.prefetch_hits),
-      .prefetches_late = NumberOf(counters.prefetches_late),
-      .prefetches_unused = NumberOf(counters.prefetches_unused),
-      .over_budget_allocations = NumberOf(counters.over_budget_allocations)};
-  std::transform(counters.stall_ns_by_cause.begin(), counters.stall_ns_by_cause.end(),
-                 account.stall_ns.begin(), &NumberOf);
-  for (size_t i = 0; pipeline && i < account.replans.size(); ++i)
-    account.replans[i] = NumberOf(pipeline->replans[i]);
-  return account;
-}
-
-protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot) {
-  return {.idle_bytes = NumberOf(snapshot.idle_workspace_bytes),
-          .dropped_bytes = NumberOf(snapshot.counters.workspace_dropped_bytes),
-          .other_algorithms = NumberOf(dnn::OtherAlgorithmCount())};
-}
-
-protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
-  protocol::StepTimes steps;
-  if (!pipeline) return steps;
-  steps.sum_ns = NumberOf(pipeline->steps_ns);
-  for (size_t i = 0; i < steps.counts.size(); ++i)
-    steps.counts[i] = NumberOf(pipeline->steps_by_time[i]);
-  return steps;
 }
 
 }  // namespace
@@ -162,6 +91,7 @@ void AgentSession::Detach(JobMemory* memory) {
     for (Device& device : devices_) {
       if (device.memory == memory) device.memory = nullptr;
     }
+    UpdateGate();
     if (served_ != memory) return;
   }
 }
@@ -234,8 +164,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const std::uint64_t now_ns = MonotonicNs();
   const JobSnapshot snapshot = device->memory->view().Read();
   const Counters& counters = snapshot.counters;
-  const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
-  device->idleness.NoteActivity(operations, snapshot.in_call, now_ns);
+  device->idleness.NoteActivity(OperationsOf(snapshot), snapshot.in_call, now_ns);
   if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
   const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
@@ -257,7 +186,8 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
           .account = AccountOf(snapshot, pipeline),
           .steps = StepTimesOf(pipeline),
           .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
-          .workspaces = WorkspacesOf(snapshot)};
+          .workspaces = WorkspacesOf(snapshot),
+          .turns = TurnUseOf(snapshot)};
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
@@ -298,6 +228,13 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
 void AgentSession::NoteAgentAbsent(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
   if (!device) return;
+  if (device->turn.Forget()) {
+    UpdateGate();
+    fprintf(stderr,
+            "spillway: the agent at %s, which gives the job its turns, is gone or does not answer; "
+            "the job goes on with its last budget\n",
+            address_.c_str());
+  }
   const bool has_nothing = device->standing == Standing::kGranted && device->granted_bytes == 0;
   if (device->standing != Standing::kQueued && !has_nothing) return;
   const bool is_required = ProcessConfig().agent_required;
@@ -334,10 +271,48 @@ void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
   if (device->memory) Apply(device);
 }
 
+void AgentSession::SetTurn(const protocol::Turn& turn, std::int64_t patience_until_ns) {
+  Device* const device = Find(turn.device);
+  if (!device) return;
+  device->turn.Hear(turn, static_cast<std::uint64_t>(patience_until_ns));
+  device->idleness.SetInTurns(device->turn.IsInTurns());
+  if (device->memory && device->turn.Waits()) device->memory->grants().KeepBudgetForPlans();
+  if (device->memory && !device->turn.HoldsGate()) device->memory->grants().EndKeepingForPlans();
+  UpdateGate();
+  shrink_notifier_.Notify();
+}
+
+void AgentSession::UpdateGate() {
+  const bool must_wait = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.memory && device.turn.HoldsGate();
+  });
+  TurnGate& gate = TurnGate::Instance();
+  if (must_wait != gate.IsHeld()) must_wait ? gate.Hold() : gate.Open();
+}
+
+bool AgentSession::MayConfirm(std::uint32_t number) {
+  const Device* const device = Find(number);
+  return !device || !device->turn.is_draining();
+}
+
 void AgentSession::Apply(Device* device) {
   device->memory->grants().SetLinkPermille(device->link_permille);
   device->memory->grants().SetWorkspaceLimit(device->workspace_limit_bytes);
   device->memory->grants().SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
+  const std::int64_t budget_bytes = std::min(device->granted_bytes, device->own_budget_bytes);
+  const bool shrinks =
+      budget_bytes < static_cast<std::int64_t>(device->memory->grants().budget_bytes());
+  // Note [Quiet] in turn_gate.h
+  if (shrinks && TurnGate::Instance().IsHeld()) {
+    device->turn.BeginDraining(MonotonicNs());
+    shrink_notifier_.Notify();
+  } else {
+    device->turn.EndDraining();
+    ApplyBudget(device);
+  }
+}
+
+void AgentSession::ApplyBudget(Device* device) {
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
   // A job that holds nothing may get a budget of 0. Its next call then waits for a grant.
@@ -354,29 +329,12 @@ std::int64_t AgentSession::MissingSlabBytes(std::uint32_t device) {
 }
 
 void AgentSession::AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) {
-  std::vector<HostSlab> came;
-  for (std::uint32_t i = 0; i < slabs.slabs.count; ++i) {
-    struct stat facts;
-    // Accesses to a mapping beyond the end of its file fault.
-    if (fstat(files[i].get(), &facts) != 0 || facts.st_size < slabs.slab_bytes ||
-        slabs.slab_bytes <= 0)
-      return;
-    came.push_back(
-        {slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i])});
-  }
-  HostSlabs::Instance().Deliver(static_cast<int>(slabs.device), std::move(came));
+  DeliverSlabs(slabs, std::move(files));
 }
 
-// The file does not tell its size. The driver refuses to map a file that is too small.
 void AgentSession::AddDriverSlabs(const protocol::DriverSlabs& slabs,
                                   std::vector<base::UniqueFd> files) {
-  if (slabs.slab_bytes <= 0) return;
-  std::vector<HostSlab> came;
-  came.reserve(slabs.slabs.count);
-  for (std::uint32_t i = 0; i < slabs.slabs.count; ++i)
-    came.push_back(
-        {slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i]), true});
-  HostSlabs::Instance().Deliver(static_cast<int>(slabs.device), std::move(came));
+  DeliverSlabs(slabs, std::move(files));
 }
 
 std::vector<protocol::SlabName> AgentSession::HeldSlabs() { return HostSlabs::Instance().Held(); }
@@ -499,6 +457,7 @@ void AgentSession::Run() {
     poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
     Notifier::ForGrants().Clear();
   }
+  TurnGate::Instance().Open();  // nobody is left to tell of a turn
 }
 
 void AgentSession::RunShrinking() {
@@ -506,14 +465,23 @@ void AgentSession::RunShrinking() {
   Driver().cuThreadExchangeStreamCaptureMode(&mode);
   while (!ThreadsMustEnd()) {
     pollfd watched{shrink_notifier_.file(), POLLIN, 0};
-    poll(&watched, 1, kLongestPauseMs);
+    poll(&watched, 1, static_cast<int>(ShrinkPauseMs()));
     shrink_notifier_.Clear();
     ServeMemory();
   }
 }
 
+std::int64_t AgentSession::ShrinkPauseMs() {
+  const MutexLock lock(mutex_);
+  const bool is_changing = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.memory && (device.turn.is_draining() || device.turn.is_starting());
+  });
+  return is_changing ? kTurnPauseMs : kLongestPauseMs;
+}
+
 void AgentSession::ServeMemory() {
   Shrink();
+  StartTurns();
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
     const bool has_work = !section.may_call() || memory->view().HasWork();
@@ -525,6 +493,7 @@ void AgentSession::ServeMemory() {
 JobMemory* AgentSession::TakeAsked() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
+  if (TurnGate::Instance().AnyWaits()) return nullptr;  // it is not idle
   for (Device& device : devices_) {
     if (!device.memory || !device.idleness.ShouldAsk(now_ns)) continue;
     device.idleness.Asks();
@@ -541,6 +510,47 @@ void AgentSession::Answered(bool has_work) {
   }
 }
 
+void AgentSession::EndDraining(std::uint64_t now_ns) {
+  for (Device& device : devices_) {
+    if (!device.memory || !device.turn.is_draining()) continue;
+    const bool is_quiet = TurnGate::Instance().IsQuiet() && !device.memory->view().AnyCallInside();
+    if (!device.turn.IsDrained(is_quiet, now_ns)) continue;
+    device.turn.EndDraining();
+    ApplyBudget(&device);
+  }
+}
+
+JobMemory* AgentSession::TakeStarting() {
+  const MutexLock lock(mutex_);
+  for (const Device& device : devices_) {
+    if (device.memory && device.turn.is_starting() && served_ == nullptr)
+      return served_ = device.memory;
+  }
+  return nullptr;
+}
+
+// Each device by itself: the gate opens with the last.
+void AgentSession::StartTurns() {
+  JobMemory* const memory = TakeStarting();
+  if (!memory) return;
+  {
+    const DriverSection section;
+    if (section.may_call()) memory->grants().BringBack();
+  }
+  EndStarting();
+}
+
+void AgentSession::EndStarting() {
+  const MutexLock lock(mutex_);
+  const JobMemory* const memory = std::exchange(served_, nullptr);
+  for (Device& device : devices_) {
+    if (!device.memory || device.memory != memory) continue;
+    if (device.turn.TryToStart(device.granted_bytes, device.own_budget_bytes, MonotonicNs()))
+      device.memory->grants().EndKeepingForPlans();
+  }
+  UpdateGate();
+}
+
 void AgentSession::Shrink() {
   while (JobMemory* const memory = TakeShrinking()) {
     const DriverSection section;
@@ -553,6 +563,7 @@ JobMemory* AgentSession::TakeShrinking() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
   EndShrinking(now_ns);
+  EndDraining(now_ns);
   for (Device& device : devices_) {
     if (!device.memory || !device.shrink.IsDue(now_ns)) continue;
     device.shrink.Begin();

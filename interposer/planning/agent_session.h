@@ -22,6 +22,12 @@
 //  7. Memory that the process holds at exit stays charged to it until the process has ended.
 //  8. If the shrink thread cannot start, the lease thread does its work. Without it there is no
 //     agent.
+//  9. While a device is in turns and it is not the process's turn, the gate (turn_gate.h) is held.
+//  A
+//     smaller budget comes into force, and is confirmed, once no call is inside, or after
+//     DeviceTurn::kDrainPatienceNs. When the turn comes, memory comes back as the grants grow; the
+//     gate opens with the grant that suffices, or after the agent's patience. It also opens when
+//     the agent is gone for as long as a queued job would wait, and at exit.
 #pragma once
 
 #include <unistd.h>
@@ -35,6 +41,7 @@
 #include "interposer/execute/job_memory.h"
 #include "interposer/lease/lease_client.h"
 #include "interposer/lease/notifier.h"
+#include "interposer/planning/device_turn.h"
 #include "interposer/planning/idleness.h"
 #include "interposer/planning/remote_planner.h"
 #include "interposer/planning/shrink_schedule.h"
@@ -68,6 +75,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     Idleness idleness;
     std::int64_t wanted_peak_bytes = 0;
     std::uint64_t grown_ns = 0;
+    DeviceTurn turn;
   };
 
   explicit AgentSession(const std::string& address);
@@ -78,6 +86,9 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void NoteAgentAbsent(std::uint32_t device, Absence how) override SPILLWAY_REQUIRES(mutex_);
   void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetWorkspaceLimit(const protocol::WorkspaceGrant& grant) override SPILLWAY_REQUIRES(mutex_);
+  void SetTurn(const protocol::Turn& turn, std::int64_t patience_until_ns) override
+      SPILLWAY_REQUIRES(mutex_);
+  bool MayConfirm(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override
       SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
@@ -99,6 +110,13 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
+  void ApplyBudget(Device* device) SPILLWAY_REQUIRES(mutex_);
+  void UpdateGate() SPILLWAY_REQUIRES(mutex_);
+  void EndDraining(std::uint64_t now_ns) SPILLWAY_REQUIRES(mutex_);
+  JobMemory* TakeStarting() SPILLWAY_EXCLUDES(mutex_);
+  void EndStarting() SPILLWAY_EXCLUDES(mutex_);
+  void StartTurns() SPILLWAY_EXCLUDES(mutex_);
+  std::int64_t ShrinkPauseMs() SPILLWAY_EXCLUDES(mutex_);
   void Release(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);
   void ReportExit(int status) SPILLWAY_UNANALYSED;

@@ -12,6 +12,7 @@
 #include "interposer/config/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/turn_gate.h"
 #include "interposer/planning/agent_session.h"
 #include "interposer/planning/device_model.h"
 #include "interposer/planning/driver_section.h"
@@ -101,7 +102,7 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
   }
   bool Parks() override { return memory_->plan().Parks(); }
   std::int64_t BudgetBytes() override {
-    return static_cast<std::int64_t>(memory_->grants().budget_bytes());
+    return static_cast<std::int64_t>(memory_->grants().budget_to_plan_bytes());
   }
   std::int64_t PlannableBytes() override { return memory_->recording().PlannableBytes(); }
   bool MayReplay(std::uint64_t token) override { return memory_->proofs().MayReplay(token); }
@@ -225,6 +226,11 @@ void PlannerThread::Run() {
   Driver().cuThreadExchangeStreamCaptureMode(&mode);
   while (!ThreadsMustEnd()) {
     bool more = false, is_recording = false;
+    // No call comes in while the job waits for its turn, so there is nothing to learn.
+    if (TurnGate::Instance().IsHeld()) {
+      Pause(kPauseNs);
+      continue;
+    }
     for (Job* job = jobs_.load(std::memory_order_acquire); job; job = job->next) {
       more = TakeTurn(job, base::MonotonicNs()) || more;
       is_recording = job->pipeline().IsRecording() || is_recording;

@@ -19,6 +19,7 @@
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/execute/state/unrepeated_kernels.h"
+#include "interposer/execute/turn_gate.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/libraries.h"
 #include "interposer/planning/planner_thread.h"
@@ -264,6 +265,12 @@ void AddStalls(const Counters& sums, Text* out) {
   out->Add("}");
 }
 
+void AddTurns(Text* out) {
+  const TurnGate& gate = TurnGate::Instance();
+  out->Add(",\n  \"turns\": {\"begun\": %" PRIu64 ", \"waited_ns\": %" PRIu64 "}", gate.turns(),
+           gate.WaitedNs());
+}
+
 void AddUnmovable(const Counters& sums, Text* out) {
   out->Add(",\n  \"unmovable_peak_bytes\": {");
   for (size_t i = 1; i < sums.unmovable.size(); ++i) {
@@ -340,6 +347,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   AddLearning(out);
   AddMappingCalls(all, out);
   AddStalls(all.sums, out);
+  AddTurns(out);
   AddUnmovable(all.sums, out);
   AddPyTorch(all.sums, out);
   AddUnknownFunctions(out);

@@ -74,6 +74,11 @@ void JobMessages::On(Session&, Registration& registration, const protocol::Works
   registration.workspaces = workspaces;
 }
 
+void JobMessages::On(Session&, Registration& registration, const protocol::TurnUse& turns,
+                     int64_t) {
+  registration.turns = turns;
+}
+
 void JobMessages::On(Session& session, Registration& registration, const protocol::AskSlabs& ask,
                      int64_t) {
   parts_.slabs->Take(session, registration, ask);

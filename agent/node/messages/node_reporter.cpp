@@ -31,7 +31,7 @@ void NodeReporter::AddDevices(NodeReport& report) const {
         {i, devices[i].name, devices[i].model, from_.arbiter->MemoryOf(DeviceId{i}),
          from_.arbiter->BudgetedOn(DeviceId{i}), 0, devices[i].bus_id,
          from_.shares != nullptr ? from_.shares->NodeNear(DeviceId{i}) : kAnyNode,
-         devices[i].is_found});
+         devices[i].is_found, from_.turns->ViewOf(DeviceId{i})});
   }
 }
 
@@ -47,6 +47,7 @@ void NodeReporter::AddJobs(int64_t now_ns, NodeReport& report) const {
     for (TenancyReport& tenancy : report.jobs[places.at(view.job)].tenancies) {
       if (tenancy.device_number != static_cast<uint32_t>(view.device)) continue;
       tenancy.view = view;
+      tenancy.turn = from_.turns->ViewOf(view.job, view.device);
       AddTo(report.devices[tenancy.device_number].resident_bytes, tenancy.resident_bytes);
     }
   }

@@ -3,6 +3,7 @@
 
 #include "agent/node/holdings/job_owners.h"
 #include "agent/node/planning.h"
+#include "agent/node/sessions/device_turns.h"
 #include "agent/node/table/resume_period.h"
 #include "agent/node/table/session_table.h"
 #include "agent/node/table/unknown_devices.h"
@@ -15,6 +16,7 @@ class NodeReporter {
     const NodeFacts* facts;
     const SessionTable* table;
     const Arbiter* arbiter;
+    const DeviceTurns* turns;
     const JobOwners* owners;
     const UnknownDevices* unknown;
     const ResumePeriod* resume;

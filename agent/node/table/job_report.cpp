@@ -64,6 +64,8 @@ void AddUsage(const Registration& registration, TenancyReport& sum) {
   AddTo(sum.steps.counts, registration.steps.counts);
   AddTo(sum.dropped_workspace_bytes, registration.workspaces.dropped_bytes);
   AddTo(sum.other_algorithms, registration.workspaces.other_algorithms);
+  AddTo(sum.turn_waited_ns, registration.turns.waited_ns);
+  AddTo(sum.turns_begun, registration.turns.turns);
   if (registration.parts) return AddCounts(*registration.parts, sum.parts);
   AddTo(sum.unparted_to_host_bytes, usage.to_host_bytes);
   AddTo(sum.unparted_to_device_bytes, usage.to_device_bytes);

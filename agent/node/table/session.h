@@ -46,6 +46,9 @@ struct Registration {
   std::optional<int64_t> unused_until_ns;  // end of an unused claim
   int64_t wanted_without_claim = 0;
   std::optional<Shares::Place> place;
+  std::optional<protocol::TurnState> sent_turn;  // nullopt: shares, and the job need not hear it
+  int64_t turn_sent_ns = 0;
+  protocol::TurnUse turns;
 };
 
 // By which socket a session came. Through kJobsOnly nobody operates the node, not even root: in
@@ -67,6 +70,7 @@ struct Session {
   std::vector<protocol::Admission> unsent_admissions;
   size_t unread_answers = 0;  // at most so many; an operator's
   int64_t since_ns = 0;
+  int64_t heard_ns = 0;  // last message
   uint16_t version = 1;
   bool is_leaving = false;
   std::set<protocol::SlabName> not_named;  // slabs by our records that it has not named yet

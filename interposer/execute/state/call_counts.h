@@ -15,10 +15,13 @@ struct CallCounts {
       0;  // begun with the state lock, between Begin and End
   inline static constinit std::atomic<int> blocked_threads{0};
 
+  bool AnyInside() const SPILLWAY_REQUIRES(kStateLock) {
+    return locked > 0 || for_memory.load(std::memory_order_relaxed) > 0 ||
+           calls::OthersInProgress();
+  }
   // A call counts however long the program's thread waits in it.
   bool AnyInProgress() const SPILLWAY_REQUIRES(kStateLock) {
-    return locked > 0 || for_memory.load(std::memory_order_relaxed) > 0 ||
-           blocked_threads.load(std::memory_order_relaxed) > 0 || calls::OthersInProgress();
+    return AnyInside() || blocked_threads.load(std::memory_order_relaxed) > 0;
   }
 };
 

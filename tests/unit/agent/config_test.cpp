@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -239,6 +240,37 @@ limit = "1GiB"
                    "spillway.toml:5: guaranteed is more than limit",
                    "spillway.toml:5: user 1001 is in account '' already",
                    "spillway.toml:2: there is no setting 'wieght'; do you mean 'weight'?"}));
+}
+
+TEST_F(ConfigFileTest, ReadsShowsAndComparesTurns) {
+  EXPECT_FALSE(AllowsTurns(Config{}));
+  Write("spillway.toml", R"([turns]
+quantum_ms = 500
+[defaults]
+turns = "auto"
+[[rule]]
+job = "slurm-*"
+turns = "always"
+[[device]]
+uuid = "GPU-12345678-1234-1234-1234-123456789abc"
+memory = "8GiB"
+turns = "never"
+)");
+  const ConfigResult result = Read();
+  EXPECT_EQ(result.errors, Lines{});
+  EXPECT_TRUE(AllowsTurns(result.config));
+  EXPECT_EQ(TurnRulesOf(result.config).quantum_ns, 500'000'000);
+  EXPECT_EQ(TermsFor(result.config, "local-1", 0, 1, 1).turns, TurnsChoice::kAuto);
+  EXPECT_EQ(TermsFor(result.config, "slurm-7", 0, 1, 1).turns, TurnsChoice::kAlways);
+  EXPECT_EQ(TermsFor(Config{}, "slurm-7", 0, 1, 1).turns, std::nullopt);
+  const Lines differences = DifferencesBetween(Config{}, result.config);
+  EXPECT_NE(std::find(differences.begin(), differences.end(), "[defaults] turns: unset -> auto"),
+            differences.end());
+
+  Write("spillway.toml", ShowConfig(result.config));
+  EXPECT_EQ(Read().config, result.config);
+  Write("spillway.toml", "[defaults]\nturns = \"sometimes\"\n");
+  EXPECT_EQ(Errors(), Lines{"spillway.toml:2: turns is \"never\", \"auto\" or \"always\""});
 }
 
 // Regression: `config check` accepted it, and the guarantee silently became the limit.

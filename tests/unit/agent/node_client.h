@@ -59,6 +59,12 @@ class Client {
     files = std::move(received.files);
     return *message;
   }
+  bool Receive(protocol::Message* out) {
+    protocol::Received received = channel_->Receive();
+    if (received.what != protocol::Received::What::kMessage) return false;
+    *out = received.message;
+    return true;
+  }
   bool ReceivesNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
   bool IsClosed() { return channel_->Receive().what == protocol::Received::What::kClosed; }
   // The newest grant counts.

@@ -67,6 +67,8 @@ inline std::vector<Message> Samples() {
       WorkspaceGrant{2, 268435456},
       WorkspaceUse{2, 268435456, 1000001, 1000002},
       SetWorkspace{"local-3", true, 536870912},
+      Turn{2, TurnState::kWaits, 6442450944, 4000, "another job's turn"},
+      TurnUse{2, true, 1000001, 1000002, 1000003},
   };
 }
 

@@ -1,0 +1,79 @@
+#include "interposer/planning/usage_report.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "interposer/dnn/other_algorithms.h"
+#include "interposer/execute/turn_gate.h"
+
+namespace spillway::interposer {
+
+std::int64_t SumOfUnmovable(const Counters& counters) {
+  size_t bytes = 0;
+  for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
+  return static_cast<std::int64_t>(bytes);
+}
+
+protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
+  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
+  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
+                                                      : protocol::Phase::kReactive;
+}
+
+static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
+static_assert([] {
+  for (size_t i = 0; i < std::size(kStallNames); ++i) {
+    if (std::string_view(kStallNames[i]) != protocol::kStallCauseNames[i]) return false;
+  }
+  return true;
+}());
+
+protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline) {
+  const Counters& counters = snapshot.counters;
+  protocol::Account account = {
+      .ordinary_bytes = NumberOf(snapshot.ordinary_bytes),
+      .planned_to_host_bytes = NumberOf(counters.planned_offloaded_bytes),
+      .pressure_to_host_bytes =
+          NumberOf(counters.offloaded_bytes - counters.planned_offloaded_bytes),
+      .planned_to_device_bytes = NumberOf(counters.prefetched_bytes),
+      .demand_to_device_bytes = NumberOf(counters.restored_bytes - counters.prefetched_bytes),
+      .prefetch_hits = NumberOf(counters.prefetch_hits),
+      .prefetches_late = NumberOf(counters.prefetches_late),
+      .prefetches_unused = NumberOf(counters.prefetches_unused),
+      .over_budget_allocations = NumberOf(counters.over_budget_allocations)};
+  std::transform(counters.stall_ns_by_cause.begin(), counters.stall_ns_by_cause.end(),
+                 account.stall_ns.begin(), &NumberOf);
+  for (size_t i = 0; pipeline && i < account.replans.size(); ++i)
+    account.replans[i] = NumberOf(pipeline->replans[i]);
+  return account;
+}
+
+protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot) {
+  return {.idle_bytes = NumberOf(snapshot.idle_workspace_bytes),
+          .dropped_bytes = NumberOf(snapshot.counters.workspace_dropped_bytes),
+          .other_algorithms = NumberOf(dnn::OtherAlgorithmCount())};
+}
+
+protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
+  protocol::StepTimes steps;
+  if (!pipeline) return steps;
+  steps.sum_ns = NumberOf(pipeline->steps_ns);
+  for (size_t i = 0; i < steps.counts.size(); ++i)
+    steps.counts[i] = NumberOf(pipeline->steps_by_time[i]);
+  return steps;
+}
+
+std::uint64_t OperationsOf(const JobSnapshot& snapshot) {
+  const Counters& counters = snapshot.counters;
+  return counters.launches + counters.copies + counters.allocations;
+}
+
+protocol::TurnUse TurnUseOf(const JobSnapshot& snapshot) {
+  return {.parks = snapshot.counters.parked_bytes > 0,
+          .operations = NumberOf(OperationsOf(snapshot)),
+          .waited_ns = NumberOf(TurnGate::Instance().WaitedNs()),
+          .turns = NumberOf(TurnGate::Instance().turns())};
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,171 @@
+// Jobs that take turns under a node on the test's clock.
+#include "tests/unit/agent/node_client.h"
+
+namespace spillway::agent {
+namespace {
+
+class NodeTurnsTest : public NodeTest {
+ protected:
+  static Config TurnsConfig() {
+    Config config = FakeConfig();
+    config.defaults.turns = static_cast<int64_t>(TurnsChoice::kAlways);
+    config.turn_cost_factor = 1;
+    return config;
+  }
+
+  struct Member {
+    std::unique_ptr<Client> client;
+    std::vector<std::string> heard;  // "runs", "waits", "shares", and GiB of grants
+    protocol::Usage usage;
+    int64_t holds_bytes = 0;
+    int64_t operations = 0;
+    bool is_stopped = false;
+    std::optional<protocol::Grant> to_obey;
+  };
+
+  Member Begin(int64_t gib) {
+    Member member;
+    member.client = Job(gib);
+    member.usage.device = 3;
+    member.usage.wanted_bytes = gib * kGiB;
+    member.client->Say(protocol::Footprint{3, gib * kGiB});
+    Say(member);
+    return member;
+  }
+  void Say(Member& member) {
+    ++member.usage.iterations;
+    member.client->Say(member.usage);
+    member.client->Say(protocol::TurnUse{3, false, ++member.operations, 0, 0});
+  }
+  // Half of what must leave is gone at the next look.
+  void Obey(Member& member) {
+    if (!member.to_obey) return;
+    const int64_t budget_bytes = member.to_obey->budget_bytes;
+    if (member.holds_bytes > budget_bytes + kGiB)
+      member.holds_bytes -= (member.holds_bytes - budget_bytes) / 2;
+    else
+      member.holds_bytes = budget_bytes;
+    member.client->Say(
+        protocol::Obeyed{3, member.to_obey->serial, std::max(member.holds_bytes, budget_bytes), 0});
+    if (member.holds_bytes <= budget_bytes) member.to_obey.reset();
+  }
+  void Hear(Member& member) {
+    constexpr const char* names[] = {"", "shares", "runs", "waits"};
+    for (protocol::Message message; member.client->Receive(&message);) {
+      if (const auto* turn = std::get_if<protocol::Turn>(&message))
+        member.heard.push_back(names[static_cast<size_t>(turn->state)]);
+      if (const auto* grant = std::get_if<protocol::Grant>(&message)) member.to_obey = *grant;
+    }
+  }
+  void Pass(int64_t ns, std::vector<Member*> members) {
+    for (const int64_t end_ns = now_ns_ + ns; now_ns_ < end_ns; now_ns_ += 50'000'000) {
+      Settle();
+      for (Member* member : members) {
+        if (member->is_stopped) continue;
+        Hear(*member);
+        Obey(*member);
+        Say(*member);
+      }
+      EXPECT_LE(BudgetedBytes(), 16 * kGiB);
+    }
+  }
+  int64_t GrantOf(const char* job) {
+    for (const JobReport& one : node_->Report(now_ns_).jobs) {
+      if (one.name == job) return one.tenancies[0].view.granted_bytes;
+    }
+    return -1;
+  }
+};
+
+TEST_F(NodeTurnsTest, JobsThatDoNotFitHaveTheDeviceOneAfterAnother) {
+  Start(TurnsConfig());
+  Member first = Begin(12), second = Begin(12);
+  Pass(kSecond, {&first, &second});
+  EXPECT_EQ(first.heard, std::vector<std::string>{"runs"});
+  EXPECT_EQ(second.heard, std::vector<std::string>{"waits"});
+  EXPECT_GE(GrantOf("local-101"), 12 * kGiB);
+  EXPECT_GE(GrantOf("local-102"), kDefaultFloorBytes) << "the floor stays";
+
+  Pass(5 * kSecond, {&first, &second});
+  EXPECT_EQ(first.heard, (std::vector<std::string>{"runs", "waits"}));
+  EXPECT_EQ(second.heard, (std::vector<std::string>{"waits", "runs"}));
+  EXPECT_GE(GrantOf("local-102"), 12 * kGiB);
+  const NodeReport report = node_->Report(now_ns_);
+  EXPECT_TRUE(report.devices[0].turns.is_on);
+  EXPECT_FALSE(report.devices[1].turns.is_on);
+  EXPECT_EQ(report.jobs[1].tenancies[0].turn.standing, TurnStanding::kRuns);
+}
+
+TEST_F(NodeTurnsTest, NoJobHearsOfTurnsUnlessASettingAllowsThem) {
+  Start();
+  Member first = Begin(12), second = Begin(12);
+  Pass(5 * kSecond, {&first, &second});
+  EXPECT_TRUE(first.heard.empty() && second.heard.empty());
+  EXPECT_GE(node_->NextWake(), now_ns_ + kSecond) << "the agent sleeps";
+}
+
+TEST_F(NodeTurnsTest, DeviceMayForbidWhatTheJobsMay) {
+  Config config = TurnsConfig();
+  config.devices.push_back({"GPU-1", 16 * kGiB, static_cast<int64_t>(TurnsChoice::kNever)});
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  Pass(5 * kSecond, {&first, &second});
+  EXPECT_TRUE(first.heard.empty() && second.heard.empty());
+  EXPECT_EQ(node_->Report(now_ns_).devices[0].turns.reason, TurnReason::kForbidden);
+
+  config.devices[0].turns = static_cast<int64_t>(TurnsChoice::kAlways);
+  config.defaults.turns.reset();
+  node_->SetConfig(config);
+  Pass(kSecond, {&first, &second});
+  EXPECT_EQ(first.heard, std::vector<std::string>{"runs"}) << "the device's own setting";
+}
+
+TEST_F(NodeTurnsTest, TurnsEndWhenAReloadForbidsThem) {
+  Start(TurnsConfig());
+  Member first = Begin(12), second = Begin(12);
+  Pass(kSecond, {&first, &second});
+  node_->SetConfig(FakeConfig());
+  Pass(4 * kSecond, {&first, &second});
+  EXPECT_EQ(second.heard, (std::vector<std::string>{"waits", "shares"}));
+  EXPECT_GE(GrantOf("local-102"), 7 * kGiB);
+}
+
+TEST_F(NodeTurnsTest, StoppedJobLosesItsTurnAndTheNextHasWhatItLeaves) {
+  Start(TurnsConfig());
+  Member first = Begin(12), second = Begin(12);
+  Pass(kSecond, {&first, &second});
+  first.is_stopped = true;
+  first.usage.active = true;
+  Pass(4 * kSecond, {&first, &second});
+  EXPECT_EQ(second.heard, (std::vector<std::string>{"waits", "runs"}));
+  EXPECT_LT(GrantOf("local-102"), 5 * kGiB) << "the stopped one still holds its memory";
+  first.is_stopped = false;
+  Pass(kSecond, {&first, &second});
+  EXPECT_GE(GrantOf("local-102"), 12 * kGiB);
+}
+
+TEST_F(NodeTurnsTest, DeadJobsMemoryAndTurnAreTheNextOnes) {
+  Start(TurnsConfig());
+  Member first = Begin(12), second = Begin(12);
+  Pass(kSecond, {&first, &second});
+  first.client->Dies();
+  Pass(kSecond, {&second});
+  EXPECT_GE(GrantOf("local-102"), 12 * kGiB);
+  EXPECT_EQ(second.heard.back(), "shares") << "it is alone";
+}
+
+TEST_F(NodeTurnsTest, OlderJobSharesAsBefore) {
+  Start(TurnsConfig());
+  auto old = Connect(NewProcess());
+  old->Say(protocol::Hello{.oldest_version = 1, .newest_version = 8});
+  old->Next<protocol::Welcome>();
+  old->Say(Wanting(12));
+  Member second = Begin(12);
+  Pass(2 * kSecond, {&second});
+  EXPECT_TRUE(second.heard.empty());
+  for (protocol::Message message; old->Receive(&message);)
+    EXPECT_FALSE(std::holds_alternative<protocol::Turn>(message));
+}
+
+}  // namespace
+}  // namespace spillway::agent

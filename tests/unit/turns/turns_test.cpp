@@ -1,0 +1,268 @@
+#include "agent/turns/turns.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/turns/amounts.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr DeviceId kFirst{0}, kSecondDevice{1};
+
+// Jobs on two devices of 100 GiB with a link of 50 GiB a second: 90 GiB swap in 3.6 s. A turn of
+// them lasts 3.6 + 8 * 3.6 s.
+class TurnsTest : public testing::Test {
+ protected:
+  TurnJob& Job(uint64_t id, int64_t need_gib, TurnsChoice choice = TurnsChoice::kAlways) {
+    TurnJob job;
+    job.id = JobId{id};
+    TurnPart part;
+    part.device = kFirst;
+    part.choice = choice;
+    part.need_bytes = need_gib * kGiB;
+    job.parts.push_back(part);
+    jobs_.push_back(job);
+    return jobs_.back();
+  }
+  TurnJob& Of(uint64_t id) {
+    for (TurnJob& job : jobs_) {
+      if (job.id == JobId{id}) return job;
+    }
+    return jobs_.at(0);
+  }
+  void AddDevice(TurnJob& job, DeviceId device) {
+    job.parts.push_back(job.parts[0]);
+    job.parts.back().device = device;
+  }
+  // In looks of 50 ms, in which every job but a stopped one is heard, and every running one makes
+  // progress. A job moves by its stall, in thousandths of the time.
+  void Pass(int64_t ns, int64_t stall_permille = 0) {
+    for (const int64_t end_ns = now_ns_ + ns; now_ns_ < end_ns;) {
+      now_ns_ += 50'000'000;
+      for (TurnJob& job : jobs_) {
+        if (job.id != stopped_) job.heard_ns = now_ns_;
+        if (job.id != hung_ && Standing(job) != TurnStanding::kWaits) ++job.operations;
+        for (TurnPart& part : job.parts) part.stall_ns += 50'000 * stall_permille;
+      }
+      turns_.Update(devices_, jobs_, now_ns_);
+    }
+  }
+  TurnStanding Standing(const TurnJob& job) const { return turns_.ViewOf(job.id, kFirst).standing; }
+  TurnStanding StandingOf(uint64_t id) { return Standing(Of(id)); }
+  TurnReason ReasonOf(uint64_t id) { return turns_.ViewOf(JobId{id}, kFirst).reason; }
+  bool Runs(uint64_t id) { return StandingOf(id) == TurnStanding::kRuns; }
+  bool Waits(uint64_t id) { return StandingOf(id) == TurnStanding::kWaits; }
+
+  std::vector<TurnDevice> devices_ = {{100 * kGiB, 50 * kGiB}, {100 * kGiB, 50 * kGiB}};
+  std::vector<TurnJob> jobs_;
+  JobId stopped_{}, hung_{};
+  Turns turns_;
+  int64_t now_ns_ = 1000 * kSecond;
+};
+
+TEST_F(TurnsTest, JobsThatFitTogetherShare) {
+  Job(1, 50);
+  Job(2, 50);
+  Pass(10 * kSecond, 900);
+  EXPECT_EQ(StandingOf(1), TurnStanding::kShares);
+  EXPECT_EQ(ReasonOf(1), TurnReason::kFits);
+}
+
+TEST_F(TurnsTest, OneJobAloneNeedsNoTurns) {
+  Job(1, 400);
+  Pass(10 * kSecond, 900);
+  EXPECT_EQ(StandingOf(1), TurnStanding::kShares);
+}
+
+TEST_F(TurnsTest, JobsThatDoNotFitTakeTurnsOfTheirSwapsCost) {
+  devices_[0].link_bytes_per_second = 300 * kGiB;
+  Job(1, 90);
+  Job(2, 90);
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(1));
+  EXPECT_TRUE(Waits(2));
+  EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kAsked);
+  EXPECT_EQ(turns_.ViewOf(kFirst).next, JobId{2});
+  EXPECT_EQ(turns_.ViewOf(JobId{1}, kFirst).swap_ns, 6 * kSecond / 10);
+
+  Pass(4 * kSecond);
+  EXPECT_TRUE(Runs(1)) << "its turn lasts 5.4 s";
+  Pass(kSecond);
+  EXPECT_TRUE(Waits(1));
+  EXPECT_EQ(ReasonOf(1), TurnReason::kEnded);
+  EXPECT_TRUE(Runs(2));
+  Pass(5 * kSecond);
+  EXPECT_TRUE(Runs(1));
+}
+
+TEST_F(TurnsTest, AutoChoosesTurnsOnlyWhereMovementCostsMore) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(20 * kSecond, 150);
+  EXPECT_EQ(StandingOf(1), TurnStanding::kShares);
+  EXPECT_EQ(ReasonOf(1), TurnReason::kCheap) << "twice the ninth that turns cost is 222 of 1000";
+  Pass(20 * kSecond, 600);
+  EXPECT_TRUE(Runs(1) || Runs(2));
+  EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kMoves);
+
+  Of(2).parts[0].need_bytes = 2 * kGiB;
+  Pass(kSecond);
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "not for a moment's sake";
+  Pass(3 * kSecond);
+  EXPECT_EQ(StandingOf(1), TurnStanding::kShares);
+}
+
+TEST_F(TurnsTest, JobsThatParkTakeTurnsAtOnce) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto).parts[0].parks = true;
+  Pass(kSecond);
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+  EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kParks);
+}
+
+TEST_F(TurnsTest, ForbiddenAndOlderJobsKeepTheirMemory) {
+  Job(1, 90);
+  Job(2, 90, TurnsChoice::kNever).parts[0].budgeted_bytes = 40 * kGiB;
+  Job(3, 30).parts[0].may_take = false;
+  Of(3).parts[0].budgeted_bytes = 30 * kGiB;
+  Pass(5 * kSecond);
+  EXPECT_FALSE(turns_.IsOn(kFirst));
+  EXPECT_EQ(ReasonOf(1), TurnReason::kForbidden);
+
+  Job(4, 20);
+  Pass(5 * kSecond);
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+  EXPECT_EQ(StandingOf(2), TurnStanding::kShares);
+  EXPECT_EQ(StandingOf(3), TurnStanding::kShares);
+  EXPECT_TRUE(Runs(1));
+  EXPECT_LE(turns_.ViewOf(JobId{1}, kFirst).start_bytes, 30 * kGiB) << "that is all that is left";
+}
+
+TEST_F(TurnsTest, JobsThatFitBesideEachOtherRunTogether) {
+  Job(1, 60);
+  Job(2, 30);
+  Job(3, 60);
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(1));
+  EXPECT_TRUE(Runs(2));
+  EXPECT_TRUE(Waits(3));
+}
+
+TEST_F(TurnsTest, IdleJobGivesUpItsTurnAtOnceAndReturnsWhenItWakes) {
+  Job(1, 90);
+  Job(2, 90);
+  Pass(kSecond);
+  Of(1).active = false;
+  Pass(kSecond / 10);
+  EXPECT_TRUE(Waits(1));
+  EXPECT_EQ(ReasonOf(1), TurnReason::kIdle);
+  EXPECT_TRUE(Runs(2));
+  Of(1).active = true;
+  Pass(kSecond);
+  EXPECT_EQ(ReasonOf(1), TurnReason::kAnothers);
+}
+
+TEST_F(TurnsTest, IdleJobKeepsItsTurnWhileNobodyWantsIt) {
+  Job(1, 90);
+  Job(2, 90);
+  Pass(kSecond);
+  Of(1).active = Of(2).active = false;
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(1));
+  Of(2).active = true;
+  Pass(kSecond / 10);
+  EXPECT_TRUE(Runs(2));
+}
+
+TEST_F(TurnsTest, StoppedJobLosesItsTurn) {
+  Job(1, 90);
+  Job(2, 90);
+  Pass(kSecond);
+  stopped_ = JobId{1};
+  Pass(2 * kSecond);
+  EXPECT_TRUE(Runs(1));
+  Pass(2 * kSecond);
+  EXPECT_TRUE(Runs(2));
+  EXPECT_EQ(ReasonOf(1), TurnReason::kSilent);
+}
+
+TEST_F(TurnsTest, HungJobLosesItsTurnAndComesLast) {
+  devices_[0].link_bytes_per_second = 5 * kGiB;  // a turn would last minutes
+  Job(1, 90);
+  Job(2, 90);
+  Pass(kSecond);
+  hung_ = JobId{1};
+  Pass(58 * kSecond);
+  EXPECT_TRUE(Runs(1));
+  Pass(3 * kSecond);
+  EXPECT_TRUE(Runs(2));
+  EXPECT_EQ(ReasonOf(1), TurnReason::kStuck);
+}
+
+TEST_F(TurnsTest, DeadJobLosesItsTurn) {
+  Job(1, 90);
+  Job(2, 90);
+  Job(3, 90);
+  Pass(kSecond);
+  jobs_.erase(jobs_.begin());
+  Pass(kSecond / 10);
+  EXPECT_TRUE(Runs(2));
+}
+
+TEST_F(TurnsTest, InteractiveJobPreemptsABatchJob) {
+  Job(1, 90);
+  Job(2, 90).active = false;
+  Pass(30 * kSecond);
+  Of(2).active = true;
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(2)) << "at once: it had no turn yet, and the other had the time of its swap";
+  EXPECT_EQ(ReasonOf(1), TurnReason::kPreempted);
+  EXPECT_GT(turns_.ViewOf(JobId{1}, kFirst).level, turns_.ViewOf(JobId{2}, kFirst).level);
+}
+
+TEST_F(TurnsTest, PriorityStandsAboveLevelsAndDoesNotStarveOthers) {
+  Job(1, 90).priority = 1;
+  Job(2, 90);
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(1));
+  Pass(100 * kSecond);
+  EXPECT_TRUE(Runs(1)) << "again and again";
+  Pass(40 * kSecond);
+  EXPECT_TRUE(Runs(2));
+  EXPECT_EQ(ReasonOf(2), TurnReason::kStarved);
+  Pass(15 * kSecond);
+  EXPECT_TRUE(Runs(2)) << "nobody preempts it";
+}
+
+TEST_F(TurnsTest, WeightLengthensATurn) {
+  Job(1, 90).weight = 2;
+  Job(2, 90);
+  Pass(kSecond);
+  EXPECT_EQ(turns_.ViewOf(JobId{1}, kFirst).until_ns - turns_.ViewOf(JobId{1}, kFirst).since_ns,
+            (36 + 2 * 8 * 36) * kSecond / 10);
+}
+
+TEST_F(TurnsTest, JobOnTwoDevicesHasBothTurnsOrNone) {
+  Job(1, 90);
+  Job(2, 90);
+  Of(2).parts[0].device = kSecondDevice;
+  AddDevice(Job(3, 90), kSecondDevice);
+  Pass(kSecond);
+  Job(4, 90);
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(1));
+  EXPECT_EQ(turns_.ViewOf(JobId{2}, kSecondDevice).standing, TurnStanding::kRuns);
+  EXPECT_TRUE(Waits(3));
+
+  jobs_[0].active = false;
+  Pass(kSecond);
+  EXPECT_TRUE(Waits(3)) << "the second device is not free yet";
+  EXPECT_EQ(ReasonOf(3), TurnReason::kOtherDevice);
+  EXPECT_TRUE(Waits(4)) << "the first device is kept for the one before it";
+  Pass(8 * kSecond);
+  EXPECT_TRUE(Runs(3));
+  EXPECT_EQ(turns_.ViewOf(JobId{3}, kSecondDevice).standing, TurnStanding::kRuns);
+}
+
+}  // namespace
+}  // namespace spillway::agent
