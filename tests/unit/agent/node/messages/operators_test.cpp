@@ -26,9 +26,15 @@ class OperatorsTest : public PartTest {
   JobOwners owners_{&facts_, &arbiter_};
   ExpectedJobs expected_{&table_};
   JobTerms terms_{&facts_, &table_, &expected_, &arbiter_};
+  DeviceTurns turns_{{.facts = &facts_,
+                      .table = &table_,
+                      .arbiter = &arbiter_,
+                      .services = &services_,
+                      .shares = nullptr}};
   NodeReporter reporter_{{.facts = &facts_,
                           .table = &table_,
                           .arbiter = &arbiter_,
+                          .turns = &turns_,
                           .owners = &owners_,
                           .unknown = &unknown_,
                           .resume = &resume_,
