@@ -22,7 +22,7 @@ struct Chunk {
   CUmemGenericAllocationHandle handle;
   size_t bytes;             // a multiple of the granule
   size_t position = 0;      // in the pool's list
-  bool is_shared = false;   // other processes may hold it: it serves no other allocation
+  bool is_shared = false;   // others may hold it, or the program made it: it serves nobody else
   bool is_free = false;     // in the pool
   int mappings = 0;         // of ranges, freed ones too
   int piece = kNoPiece;     // of the layout (chunk_pool.h)

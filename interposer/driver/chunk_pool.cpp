@@ -143,17 +143,27 @@ bool ChunkPool::TakeWhole(size_t bytes, const OwnMemoryKind& kind, Chunks* out) 
   CUmemGenericAllocationHandle handle;
   if (Create(bytes, kind, &handle) != CUDA_SUCCESS) return false;
   out->push_back(Add(handle, bytes));
+  out->back()->is_shared = true;
   return true;
 }
 
 Chunk* ChunkPool::Adopt(CUmemGenericAllocationHandle handle, size_t bytes) {
   Discharge(bytes);
-  return Add(handle, bytes);
+  Chunk* const chunk = Add(handle, bytes);
+  chunk->is_shared = true;
+  return chunk;
 }
 
 void ChunkPool::Disown(Chunk* chunk) {
   charged_bytes_ += chunk->bytes;
   Remove(chunk);
+}
+
+CUmemGenericAllocationHandle ChunkPool::MakeForProgram(size_t bytes, const OwnMemoryKind& kind) {
+  CUmemGenericAllocationHandle handle = 0;
+  if (Create(bytes, kind, &handle) != CUDA_SUCCESS) return 0;
+  charged_bytes_ += bytes;
+  return handle;
 }
 
 // False: free chunks do not suffice.

@@ -87,6 +87,8 @@ class ChunkPool {
   Chunk* Adopt(CUmemGenericAllocationHandle handle, size_t bytes);
   // A taken chunk becomes the program's again, and is charged.
   void Disown(Chunk* chunk);
+  // Makes such memory whatever the budget, and charges it. 0: the device has none.
+  CUmemGenericAllocationHandle MakeForProgram(size_t bytes, const OwnMemoryKind& kind);
   // Shared chunks go back to the driver, which keeps them for the other processes.
   void Give(Chunks* chunks);
   void ReleaseAll();

@@ -6,6 +6,7 @@
 #include "interposer/entry/export.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/entry/reentry_guard.h"
+#include "interposer/execute/turn_gate.h"
 
 namespace spillway::entry {
 namespace {
@@ -73,6 +74,7 @@ template <class Handle, class Call>
 CUresult Create(Handle* out, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes) return call();
+  const interposer::TurnPass turn;
   return PassThrough(
       interposer::JobToCharge(), bytes, [out] { return reinterpret_cast<std::uint64_t>(*out); },
       call);

@@ -100,6 +100,7 @@ std::uint64_t KeyOf(CUgraphExec executable) { return reinterpret_cast<std::uint6
 template <class Call>
 CUresult Charged(size_t bytes, const CUgraphExec* out, Call call) {
   if (!bytes) return call();
+  const interposer::TurnPass turn;
   RecountLeftGraphMemory();
   return PassThrough(
       interposer::JobToCharge(), bytes, [out] { return KeyOf(*out); }, call);

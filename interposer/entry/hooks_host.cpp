@@ -70,6 +70,7 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   const auto call = [&] { return Driver().cuMemAllocManaged(out, bytes, flags); };
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes) return call();
+  const interposer::TurnPass turn;
   CUresult result = PassThrough(
       interposer::JobToCharge(), bytes, [out] { return *out; }, call);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {

@@ -3,7 +3,8 @@
 // Its physical memory on a device counts against the budget from its creation to its end. Once the
 // program has mapped memory and may use it, the job moves it (execute/own_memory.h). It stays on
 // the device where that is not possible, or not known to be right:
-//  - It is not plain: compressed, for tiles, with a fabric handle.
+//  - It is not plain: compressed, for tiles, with a fabric handle, or open to network cards where
+//    the machine has any (gpuDirectRDMACapable).
 //  - It is mapped several times, another device or process may use it, or a function got its handle
 //    that is not known to keep none.
 //  - Other mappings are next to it. A kernel that is given an address in one of them may go on into
@@ -12,10 +13,15 @@
 // Memory on the host, imported memory and multicast objects are the driver's, and not counted.
 // Programs get no handles of our chunks (libraries that register buffers ask for them). They get
 // the driver's answer for memory that cuMemCreate did not make.
+#include <dirent.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/unknown_functions.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/mark_visible.h"
@@ -32,7 +38,7 @@ using interposer::Unmovable;
 using Memory = OwnMappings::Memory;
 using Mapping = OwnMappings::Mapping;
 
-constexpr size_t kLargestGuardBytes = size_t{1} << 30;    // unless the reservation is larger
+constexpr size_t kLargestGuardBytes = size_t{1} << 30;
 constexpr CUdeviceptr kAddresses = CUdeviceptr{1} << 48;  // what the ledger covers
 
 OwnMappings& Own() { return OwnMappings::Instance(); }
@@ -53,7 +59,33 @@ JobMemory* Payer(size_t bytes, const CUmemAllocationProp* properties) {
   return here ? interposer::JobForAllocation() : nullptr;
 }
 
+// Whether other devices of the machine may use memory by its physical addresses, unseen: network
+// cards (nvidia-peermem) and drivers like GDRCopy's. Asked once.
+bool MachineHasRdma() {
+  static const bool has_rdma = [] {
+    if (access("/sys/module/nvidia_peermem", F_OK) == 0 || access("/dev/gdrdrv", F_OK) == 0)
+      return true;
+    DIR* const cards = opendir("/sys/class/infiniband");
+    int entries = 0;
+    while (cards && readdir(cards)) ++entries;
+    if (cards) closedir(cards);
+    return entries > 2;  // beside . and ..
+  }();
+  return has_rdma;
+}
+
+// Whether the program has looked up a younger function that takes a handle, such as
+// cuMulticastBindMem_v2 (CUDA 13.1): it needs the driver's own.
+bool HandlesMayBeTakenUnseen() {
+  for (size_t i = 0; const char* const name = driver::UnknownFunctionName(i); ++i) {
+    const std::string_view unknown = name;
+    if (unknown.starts_with("cuMulticast") || unknown.starts_with("cuMemMap")) return true;
+  }
+  return false;
+}
+
 bool IsPlain(const CUmemAllocationProp& properties) {
+  if (properties.allocFlags.gpuDirectRDMACapable && MachineHasRdma()) return false;
   const bool has_plain_handle =
       (properties.requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0;
   return properties.type == CU_MEM_ALLOCATION_TYPE_PINNED && has_plain_handle &&
@@ -67,6 +99,7 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes,
   const ReentryGuard guard;
   JobMemory* const payer = guard.IsOutermost() && handle ? Payer(bytes, properties) : nullptr;
   if (!payer) return call();
+  const interposer::TurnPass turn;
   if (!payer->charges().Charge(bytes, Unmovable::kOwnMapping))
     return payer->charges().Refuse(bytes);
   const CUresult result = call();
@@ -75,8 +108,11 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes,
     return result;
   }
   const base::MutexLock lock(Own().mutex);
-  Memory* const memory = Own().Created(*handle, bytes, *properties, payer);
-  memory->stays = !IsPlain(*properties);
+  const bool is_real = HandlesMayBeTakenUnseen();
+  Memory* const memory =
+      Own().Created(*handle, bytes, *properties, payer,
+                    is_real ? OwnMappings::Name::kReal : OwnMappings::Name::kOurs);
+  memory->stays = is_real || !IsPlain(*properties);
   *handle = memory->handle;
   return CUDA_SUCCESS;
 }
@@ -99,6 +135,7 @@ template <class Call>
 CUresult WithRealHandle(CUmemGenericAllocationHandle handle, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call(handle);
+  const interposer::TurnPass turn;
   const base::MutexLock lock(Own().mutex);
   Memory* const memory = Own().Find(handle);
   if (!memory) return call(handle);
@@ -107,16 +144,25 @@ CUresult WithRealHandle(CUmemGenericAllocationHandle handle, Call call) {
   return result == CUDA_SUCCESS ? call(real) : result;
 }
 
-// The driver's answer only for its own memory.
+CUresult EndRange(Memory* memory) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+  interposer::OwnMemory& own = JobOf(memory)->own_memory();
+  const CUresult result = own.End(memory->range);
+  if (result != CUDA_SUCCESS) return result;
+  own.EndPin(RunOwner(memory));
+  own.EndPin(GoodOwner(memory));
+  return CUDA_SUCCESS;
+}
+
 CUresult EndIfUnused(Memory* memory) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
   if (memory->references > 0 || memory->mappings > 0) return CUDA_SUCCESS;
   JobMemory* const job = JobOf(memory);
   if (memory->range) {
-    job->allocations().Free(memory->range, true);
+    if (const CUresult result = EndRange(memory); result != CUDA_SUCCESS) return result;
   } else {
-    const CUresult result = Driver().cuMemRelease(memory->real);
+    const CUresult result =
+        memory->real ? Driver().cuMemRelease(memory->real) : CUDA_SUCCESS;  // 0: lost
     if (result != CUDA_SUCCESS) return result;
-    job->charges().Discharge(memory->bytes, Unmovable::kOwnMapping);
+    if (job) job->charges().Discharge(memory->bytes, Unmovable::kOwnMapping);
   }
   Own().Ended(memory);
   return CUDA_SUCCESS;
@@ -143,7 +189,7 @@ CUresult Retain(CUmemGenericAllocationHandle* handle, CUdeviceptr address) {
   if (!guard.IsOutermost() || !handle) return call();
   const base::MutexLock lock(Own().mutex);
   const OwnMappings::List at = Own().Within(address, 1);
-  if (!at.empty()) {
+  if (!at.empty() && at.front().memory != Own().foreign()) {
     ++at.front().memory->references;
     *handle = at.front().memory->handle;
     return CUDA_SUCCESS;
@@ -173,14 +219,41 @@ CUresult UpdateRuns(CUdeviceptr base, size_t bytes)
   return CUDA_SUCCESS;
 }
 
+CUresult UnmapOne(const Mapping& mapping) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+  Memory* const memory = mapping.memory;
+  if (mapping.IsRange() && memory->is_in_run) {
+    JobOf(memory)->own_memory().EndPin(RunOwner(memory));
+    memory->is_in_run = false;
+  }
+  const bool ends = mapping.IsRange() && memory->references == 0 && memory->mappings == 1;
+  const CUresult result = ends                ? EndRange(memory)
+                          : mapping.IsRange() ? JobOf(memory)->own_memory().Move(&memory->range, 0)
+                                              : Driver().cuMemUnmap(mapping.base, mapping.bytes);
+  if (result != CUDA_SUCCESS) return result;
+  Own().Unmapped(mapping.base);
+  ends ? Own().Ended(memory) : void(EndIfUnused(memory));
+  return CUDA_SUCCESS;
+}
+
+// `result` is of the mapping, which is taken back where a neighbour cannot stay.
+CUresult NoteMapped(CUdeviceptr base, size_t bytes, Memory* memory, CUresult result)
+    SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+  if (result != CUDA_SUCCESS) return result;
+  Own().Mapped(base, bytes, memory);
+  const CUresult in_run = UpdateRuns(base, bytes);
+  if (in_run == CUDA_SUCCESS) return CUDA_SUCCESS;
+  UnmapOne({base, bytes, memory});
+  UpdateRuns(base, bytes);
+  return in_run;
+}
+
 // Memory of a range that the program has not mapped.
 CUresult MapRange(CUdeviceptr base, Memory* memory)
     SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
   if (!Own().Within(base, memory->bytes).empty()) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = JobOf(memory)->own_memory().Move(&memory->range, base);
   if (result != CUDA_SUCCESS) return result;
-  Own().Mapped(base, memory->bytes, memory);
-  return UpdateRuns(base, memory->bytes);
+  return NoteMapped(base, memory->bytes, memory, CUDA_SUCCESS);
 }
 
 CUresult Map(CUdeviceptr base, size_t bytes, size_t offset_bytes,
@@ -190,9 +263,10 @@ CUresult Map(CUdeviceptr base, size_t bytes, size_t offset_bytes,
   };
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call(handle);
+  const interposer::TurnPass turn;
   const base::MutexLock lock(Own().mutex);
   Memory* const memory = Own().Find(handle);
-  if (!memory) return call(handle);
+  if (!memory) return NoteMapped(base, bytes, Own().foreign(), call(handle));
   if (memory->references == 0) return CUDA_ERROR_INVALID_VALUE;
   const bool is_whole = bytes == memory->bytes && offset_bytes == 0 && flags == 0;
   const bool fits = base % kGranuleBytes == 0 && base + bytes <= kAddresses;
@@ -202,10 +276,7 @@ CUresult Map(CUdeviceptr base, size_t bytes, size_t offset_bytes,
     CUmemGenericAllocationHandle real = 0;
     if (const CUresult result = StaysForGood(memory, &real); result != CUDA_SUCCESS) return result;
   }
-  const CUresult result = call(memory->real);
-  if (result != CUDA_SUCCESS) return result;
-  Own().Mapped(base, bytes, memory);
-  return UpdateRuns(base, bytes);
+  return NoteMapped(base, bytes, memory, call(memory->real));
 }
 
 bool HasRange(const OwnMappings::List& mappings) {
@@ -217,16 +288,6 @@ bool HasRange(const OwnMappings::List& mappings) {
 bool AreWhole(const OwnMappings::List& mappings, CUdeviceptr base, size_t bytes) {
   return mappings.empty() ||
          (mappings.front().base >= base && mappings.back().end() <= base + bytes);
-}
-
-CUresult UnmapOne(const Mapping& mapping) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
-  Memory* const memory = mapping.memory;
-  const CUresult result = mapping.IsRange() ? JobOf(memory)->own_memory().Move(&memory->range, 0)
-                                            : Driver().cuMemUnmap(mapping.base, mapping.bytes);
-  if (result != CUDA_SUCCESS) return result;
-  Own().Unmapped(mapping.base);
-  EndIfUnused(memory);
-  return CUDA_SUCCESS;
 }
 
 CUresult Unmap(CUdeviceptr base, size_t bytes) {
@@ -259,7 +320,7 @@ bool LetsOthersIn(const CUmemAccessDesc* accesses, size_t count) {
 // Reading and writing, for the memory's device alone.
 bool IsOrdinary(const CUmemAccessDesc* accesses, size_t count, const Memory* memory) {
   return count == 1 && accesses && accesses->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-         accesses->location.id == JobOf(memory)->device() &&
+         (memory == Own().foreign() || accesses->location.id == memory->properties.location.id) &&
          accesses->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
@@ -285,6 +346,7 @@ CUresult SetAccess(CUdeviceptr base, size_t bytes, const CUmemAccessDesc* access
   const auto call = [&] { return Driver().cuMemSetAccess(base, bytes, accesses, count); };
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
+  const interposer::TurnPass turn;
   const base::MutexLock lock(Own().mutex);
   const OwnMappings::List mappings = Own().Within(base, bytes);
   if (!AreWhole(mappings, base, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -347,7 +409,8 @@ CUresult Reserve(CUdeviceptr* base, size_t bytes, size_t alignment_bytes, CUdevi
   };
   const ReentryGuard guard;
   const size_t guard_bytes = std::max(alignment_bytes, kGranuleBytes);
-  const bool has_guards = base && bytes > 0 && guard_bytes <= bytes + kLargestGuardBytes;
+  const bool has_guards = base && bytes > 0 && bytes < kAddresses &&
+                          guard_bytes <= kLargestGuardBytes && (!wish || wish > guard_bytes);
   if (!guard.IsOutermost() || !has_guards) return call();
   CUdeviceptr reserved = 0;
   const CUresult result = Driver().cuMemAddressReserve(
@@ -383,6 +446,7 @@ template <class Call>
 CUresult WithAddressesThatStay(CUdeviceptr base, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
+  const interposer::TurnPass turn;
   const base::MutexLock lock(Own().mutex);
   for (const Mapping& mapping : Own().Within(base, bytes)) {
     CUmemGenericAllocationHandle real = 0;
@@ -396,6 +460,7 @@ template <class Call>
 CUresult MapArrays(CUarrayMapInfo* list, unsigned int count, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !list) return call(list);
+  const interposer::TurnPass turn;
   const base::MutexLock lock(Own().mutex);
   std::vector<CUarrayMapInfo> with_real(list, list + count);
   for (CUarrayMapInfo& info : with_real) {

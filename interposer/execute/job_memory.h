@@ -109,8 +109,7 @@ class JobMemory {
   Charges charges_{state_, parking_, eviction_, replays_, allocations_};
   HeldRanges held_{state_};
   Sharing sharing_{state_, restores_, replays_, held_, calls_};
-  OwnMemory own_memory_{state_, waits_,   parking_,     restores_,
-                        frees_, replays_, allocations_, held_};
+  OwnMemory own_memory_{state_, waits_, parking_, restores_, frees_, replays_, allocations_, held_};
   JobView view_{state_, waits_, frees_, replay_checks_, plan_};
   ProgramStreams streams_{state_, eviction_};
 };

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/pause.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/state/captures.h"
@@ -11,6 +12,13 @@ namespace spillway::interposer {
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 
+namespace {
+
+// How long for work that waits for the program. Bare, it would fault.
+constexpr std::uint64_t kIdlePatienceNs = 10'000'000'000;
+
+}  // namespace
+
 void OwnMemory::Adopt(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle,
                       const OwnMemoryKind& kind) {
   const StateLock lock(state_.locks);
@@ -18,25 +26,48 @@ void OwnMemory::Adopt(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHand
   allocations_.Know(state_.residency.Adopt(base, bytes, handle, kind));
 }
 
-// Nobody may find the memory at its old address from here on, so its records end first: a replay
-// would write there.
 CUresult OwnMemory::Move(CUdeviceptr* base, CUdeviceptr to) {
+  CUresult result = CUDA_SUCCESS;
+  const bool needs_device = to != 0;  // the driver says whether it can be mapped there
+  const CUresult waited =
+      WhenIdle(*base, needs_device, [&](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+        result = MoveNow(range, to);
+        *base = range->base;
+      });
+  return waited == CUDA_SUCCESS ? result : waited;
+}
+
+CUresult OwnMemory::End(CUdeviceptr base) {
+  return WhenIdle(base, false, [&](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    EndInBooks(range);
+    state_.counters.wanted_bytes -= range->size_bytes;
+    ++state_.counters.frees;
+    state_.residency.End(range);
+    state_.residency.TraceMemory();
+  });
+}
+
+// Nobody may find the memory at its address afterwards, so its records end first: a replay would
+// write there. `act` is called under the lock that shows the memory idle, so nothing begins to use
+// or to move it in between.
+CUresult OwnMemory::WhenIdle(CUdeviceptr base, bool needs_device,
+                             base::FunctionRef<void(Range*)> act) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   const MakingLock making(state_.locks);
   if (!replays_.EndRecordsWhileMaking()) return CUDA_ERROR_OUT_OF_MEMORY;
-  for (;;) {
+  const std::uint64_t deadline_ns = base::MonotonicNs() + kIdlePatienceNs;
+  while (base::MonotonicNs() < deadline_ns) {
     Waits::Awaited next;
     Range* away = nullptr;
     {
       const StateLock lock(state_.locks);
-      Range* const range = AsRange(state_.ledger.Find(*base));
+      Range* const range = AsRange(state_.ledger.Find(base));
       if (IsIdle(range, &next)) {
-        if (!to || range->place == Place::kDevice) {
-          const CUresult result = MoveNow(range, to);
-          *base = range->base;
-          return result;
+        if (!needs_device || range->place == Place::kDevice) {
+          act(range);
+          return CUDA_SUCCESS;
         }
         away = range;
         state_.residency.Pin(range);
@@ -51,9 +82,10 @@ CUresult OwnMemory::Move(CUdeviceptr* base, CUdeviceptr to) {
     } else if (!next.empty()) {
       waits_.AwaitOneOf(next, StallCause::kDemand);
     } else {
-      base::YieldToOthers();  // another thread's call names it
+      base::YieldToOthers();  // another thread's call names it, or its work waits for the program
     }
   }
+  return CUDA_ERROR_NOT_READY;
 }
 
 // `next`: what must be complete first, if that may be waited for.
@@ -63,7 +95,7 @@ bool OwnMemory::IsIdle(Range* range, Waits::Awaited* next) {
   for (UseList* uses : {&range->uses, &range->ready_after}) {
     if (state_.timeline.AllDone(uses)) continue;
     *next = waits_.WithEvents(FirstUses(state_.timeline.OneToAwait(uses)));
-    if (!next->empty()) return false;
+    return false;
   }
   return true;
 }
@@ -106,7 +138,6 @@ CUresult OwnMemory::Pin(std::uint64_t owner, CUdeviceptr base, Unmovable why,
     state_.residency.Unpin(range);
     is_there = is_there && range->place == Place::kDevice;
     if (is_there) *handle = range->chunks.front()->handle;
-    if (is_there) range->chunks.front()->is_shared = why != Unmovable::kOwnMapping;
     if (!is_there) state_.counters.NoteRefusedUnmovable(range->requested_bytes);
   }
   if (is_there) return CUDA_SUCCESS;
@@ -114,15 +145,19 @@ CUresult OwnMemory::Pin(std::uint64_t owner, CUdeviceptr base, Unmovable why,
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void OwnMemory::Disown(CUdeviceptr base) {
+CUmemGenericAllocationHandle OwnMemory::Disown(CUdeviceptr base) {
   const StateLock lock(state_.locks);
   Range* const range = AsRange(state_.ledger.Find(base));
+  EndInBooks(range);
+  state_.counters.UnmovableFor(Unmovable::kOwnMapping).Add(range->size_bytes);
+  return state_.residency.Disown(range);
+}
+
+void OwnMemory::EndInBooks(Range* range) {
   ForgetInBooks(range);
   if (range->unmovable != Unmovable::kNo)
     state_.counters.UnmovableFor(range->unmovable).bytes -= range->size_bytes;
-  state_.counters.UnmovableFor(Unmovable::kOwnMapping).Add(range->size_bytes);
-  state_.contents.Freed(base, range->size_bytes);
-  state_.residency.Disown(range);
+  state_.contents.Freed(range->base, range->size_bytes);
 }
 
 void OwnMemory::ForgetInBooks(Range* range) {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/function_ref.h"
 #include "interposer/driver/chunk.h"
 #include "interposer/execute/allocations.h"
 #include "interposer/execute/deferred_frees.h"
@@ -46,19 +47,26 @@ class OwnMemory {
   void Adopt(CUdeviceptr base, size_t bytes, CUmemGenericAllocationHandle handle,
              const OwnMemoryKind& kind) SPILLWAY_EXCLUDES(kStateLock);
   // Maps the range at `to` instead; 0: at addresses of ours. `base` becomes the new address. No
-  // work of the program uses it. CUDA_ERROR_OUT_OF_MEMORY, or the driver's answer.
+  // work of the program uses it. CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if work that waits
+  // for the program uses it all the same, or the driver's answer.
   CUresult Move(CUdeviceptr* base, CUdeviceptr to) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // On the device until EndPin(owner) or the memory's end. `handle`: of its chunk, meanwhile.
   CUresult Pin(std::uint64_t owner, CUdeviceptr base, Unmovable why,
                CUmemGenericAllocationHandle* handle) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void EndPin(std::uint64_t owner) { held_.EndHold(owner); }
-  // Pinned, it is charged memory of the program's again, mapped as it is.
-  void Disown(CUdeviceptr base) SPILLWAY_EXCLUDES(kStateLock);
+  // Before the job ends: it is charged memory of the program's again, mapped where the program has
+  // mapped it. Answers the driver's handle; 0: its bytes are lost.
+  CUmemGenericAllocationHandle Disown(CUdeviceptr base) SPILLWAY_EXCLUDES(kStateLock);
+  // It ends, and its memory goes back to the driver. Errors as of Move.
+  CUresult End(CUdeviceptr base) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
  private:
+  CUresult WhenIdle(CUdeviceptr base, bool needs_device, base::FunctionRef<void(Range*)> act)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult MoveNow(Range* range, CUdeviceptr to) SPILLWAY_REQUIRES(kStateLock);
   bool IsIdle(Range* range, Waits::Awaited* next) SPILLWAY_REQUIRES(kStateLock);
   void ForgetInBooks(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  void EndInBooks(Range* range) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   Waits& waits_;

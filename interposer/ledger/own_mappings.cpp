@@ -16,8 +16,9 @@ OwnMappings& OwnMappings::Instance() {
 }
 
 OwnMappings::Memory* OwnMappings::Created(CUmemGenericAllocationHandle real, size_t bytes,
-                                          const CUmemAllocationProp& properties, void* payer) {
-  const CUmemGenericAllocationHandle handle = kOurs | ++created_;
+                                          const CUmemAllocationProp& properties, void* payer,
+                                          Name name) {
+  const CUmemGenericAllocationHandle handle = name == Name::kReal ? real : kOurs | ++created_;
   auto memory = std::make_unique<Memory>();
   *memory = {
       .handle = handle, .bytes = bytes, .properties = properties, .payer = payer, .real = real};
@@ -69,12 +70,12 @@ bool OwnMappings::HasNeighbour(const Mapping& mapping) const {
   return Around(mapping.base, mapping.bytes).size() > 1;
 }
 
-std::vector<OwnMappings::Memory*> OwnMappings::RangesOf(const void* payer) const {
-  std::vector<Memory*> ranges;
+std::vector<OwnMappings::Memory*> OwnMappings::PaidBy(const void* payer) const {
+  std::vector<Memory*> paid;
   for (const auto& [handle, memory] : memory_) {
-    if (memory->range && memory->payer == payer) ranges.push_back(memory.get());
+    if (memory->payer == payer) paid.push_back(memory.get());
   }
-  return ranges;
+  return paid;
 }
 
 }  // namespace spillway::interposer

@@ -4,6 +4,8 @@
 // has two states. The driver's: `real` is its handle. A range's: the job moves it (own_memory.h),
 // and `range` is where that is: at the program's mapping, or at addresses of ours without one.
 //
+// Mappings of other memory are in the books, too: what is next to them stays.
+//
 // Books only. Called by the hooks of these functions, which hold the mutex throughout.
 // Invariants
 //  1. Memory ends when all references to its handle are released and all its mappings are unmapped,
@@ -14,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -30,7 +33,7 @@ class OwnMappings {
     CUmemGenericAllocationHandle handle = 0;  // the program's
     size_t bytes = 0;
     CUmemAllocationProp properties = {};
-    void* payer = nullptr;  // returned as it came
+    void* payer = nullptr;  // as it came; null: nobody
     CUmemGenericAllocationHandle real =
         0;                   // the driver's; of a range, once that is pinned for good
     CUdeviceptr range = 0;   // 0: it is the driver's
@@ -59,8 +62,15 @@ class OwnMappings {
 
   mutable base::Mutex mutex{base::LockRank::kOwnMappings};
 
+  // Of mappings of what cuMemCreate did not make here: imported, on the host, multicast objects. It
+  // has no handle, stays, and never ends.
+  Memory* foreign() { return &foreign_; }
+
+  // What the program gets as the handle. Memory that the driver knows by it stays.
+  enum class Name : std::uint8_t { kOurs, kReal };
   Memory* Created(CUmemGenericAllocationHandle real, size_t bytes,
-                  const CUmemAllocationProp& properties, void* payer) SPILLWAY_REQUIRES(mutex);
+                  const CUmemAllocationProp& properties, void* payer, Name name)
+      SPILLWAY_REQUIRES(mutex);
   // Null: it is none of these.
   Memory* Find(CUmemGenericAllocationHandle handle) SPILLWAY_REQUIRES(mutex);
   void Mapped(CUdeviceptr base, size_t bytes, Memory* memory) SPILLWAY_REQUIRES(mutex);
@@ -78,13 +88,14 @@ class OwnMappings {
   // The same, and those that begin or end there.
   List Around(CUdeviceptr base, size_t bytes) const SPILLWAY_REQUIRES(mutex);
   bool HasNeighbour(const Mapping& mapping) const SPILLWAY_REQUIRES(mutex);
-  std::vector<Memory*> RangesOf(const void* payer) const SPILLWAY_REQUIRES(mutex);
+  std::vector<Memory*> PaidBy(const void* payer) const SPILLWAY_REQUIRES(mutex);
 
  private:
   std::unordered_map<CUmemGenericAllocationHandle, std::unique_ptr<Memory>> memory_
       SPILLWAY_GUARDED_BY(mutex);
   std::map<CUdeviceptr, Mapping> mappings_ SPILLWAY_GUARDED_BY(mutex);
   std::map<CUdeviceptr, Reservation> reservations_ SPILLWAY_GUARDED_BY(mutex);
+  Memory foreign_{.stays = true};
   CUmemGenericAllocationHandle created_ SPILLWAY_GUARDED_BY(mutex) = 0;
 };
 

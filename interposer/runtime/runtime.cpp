@@ -72,6 +72,17 @@ void SayUnmanagedOnce() {
       "passes through unmanaged and the budget is not enforced; `spillway doctor` tells more\n");
 }
 
+// What the last job on the device has left. Beyond the budget it stays uncharged.
+void ChargeOwnMemory(JobMemory* job) {
+  OwnMappings& own = OwnMappings::Instance();
+  const base::MutexLock lock(own.mutex);
+  for (OwnMappings::Memory* const memory : own.PaidBy(nullptr)) {
+    const bool is_here = memory->properties.location.id == job->device();
+    if (is_here && job->charges().Charge(memory->bytes, Unmovable::kOwnMapping))
+      memory->payer = job;
+  }
+}
+
 JobMemory* MakeJob(CUcontext context) {
   CUdevice device = 0;
   size_t device_bytes = 0;
@@ -100,6 +111,7 @@ JobMemory* MakeJob(CUcontext context) {
     job->sharing().AllowPeer(peer);
   internal::jobs.Set(device, job);
   job->free_waits().WorkWasUnseen();
+  ChargeOwnMemory(job);
   return job;
 }
 
@@ -127,17 +139,25 @@ bool EraseGlobals(Matches matches) {
   return has_any;
 }
 
-// Memory of cuMemCreate does not end with a context. What cannot be brought back is lost.
+// Memory of cuMemCreate does not end with a context. From here on it is the driver's.
 void ReturnOwnMemory(JobMemory* job) {
   OwnMappings& own = OwnMappings::Instance();
   const base::MutexLock lock(own.mutex);
-  for (OwnMappings::Memory* const memory : own.RangesOf(job)) {
-    const CUdeviceptr base = std::exchange(memory->range, 0);
+  for (OwnMappings::Memory* const memory : own.PaidBy(job)) {
+    memory->payer = nullptr;
     memory->stays = true;
-    if (memory->real || job->own_memory().Pin(memory->handle, base, Unmovable::kOwnMapping,
-                                              &memory->real) == CUDA_SUCCESS)
-      job->own_memory().Disown(base);
+    memory->is_in_run = false;
+    const CUdeviceptr base = std::exchange(memory->range, 0);
+    if (base) memory->real = job->own_memory().Disown(base);
   }
+}
+
+bool HasOwnRanges(JobMemory* job) {
+  OwnMappings& own = OwnMappings::Instance();
+  const base::MutexLock lock(own.mutex);
+  const auto paid = own.PaidBy(job);
+  return std::any_of(paid.begin(), paid.end(),
+                     [](const OwnMappings::Memory* memory) { return memory->range != 0; });
 }
 
 void Retire(JobMemory* job) {
@@ -154,6 +174,7 @@ void Retire(JobMemory* job) {
 
 void RetireFirst(JobMemory* job) {
   const driver::CurrentContext current(job->context());
+  if (HasOwnRanges(job)) job->replays().EndRecords();  // what is dropped is made again
   Driver().cuCtxSynchronize();
   Retire(job);
 }

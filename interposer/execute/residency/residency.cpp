@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "interposer/driver/driver_api.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/state/ordering_rules.h"
 #include "interposer/execute/state/range_trace.h"
@@ -149,25 +150,57 @@ bool Residency::Relocate(Range* range, CUdeviceptr to) {
   return true;
 }
 
-// What fails leaves the range as it was.
+// What fails leaves the range as it was: a handle may be mapped twice.
 bool Residency::MapElsewhere(Range* range, CUdeviceptr to) {
   if (range->place == Place::kParked) parked_.Unmap(range);
   if (!IsMapped(range)) return true;
+  if (!mappings_.Map(to, range->chunks, Mappings::Users::kDevice)) return false;
   driver::MemUnmap(range->base, range->size_bytes);
-  if (mappings_.Map(to, range->chunks, Mappings::Users::kDevice)) return true;
-  mappings_.Map(range->base, range->chunks, Mappings::Users::kDevice);
-  return false;
+  return true;
 }
 
-void Residency::Disown(Range* range) {
+CUmemGenericAllocationHandle Residency::Disown(Range* range) {
+  if (range->place == Place::kLeaving) departures_.Cancel(range);
+  CUmemGenericAllocationHandle handle = 0;
+  if (IsMapped(range)) {
+    if (!range->is_mapping) driver::MemUnmap(range->base, range->size_bytes);
+    for (Chunk* chunk : range->NoteUnmapped()) {
+      handle = chunk->handle;
+      chunks_.Disown(chunk);
+    }
+  } else {
+    handle = MakeForProgram(range);
+  }
+  Forget(range);
+  return handle;
+}
+
+// With the bytes in the host copy. They are put there at addresses of ours, if need be.
+CUmemGenericAllocationHandle Residency::MakeForProgram(Range* range) {
+  if (range->place == Place::kParked) parked_.Unmap(range);
+  if (range->place == Place::kDropped) return 0;
+  const CUmemGenericAllocationHandle handle =
+      chunks_.MakeForProgram(range->size_bytes, range->own_kind);
+  Chunk whole{.handle = handle, .bytes = range->size_bytes};
+  if (!handle || !mappings_.Map(range->base, {&whole}, Mappings::Users::kDevice)) return handle;
+  if (range->host.data)
+    driver::Driver().cuMemcpyHtoD_v2(range->base, range->host.data, range->size_bytes);
+  if (!range->is_mapping) driver::MemUnmap(range->base, range->size_bytes);
+  return handle;
+}
+
+void Residency::End(Range* range) {
+  if (range->place == Place::kParked) parked_.Unmap(range);
+  if (IsMapped(range)) GiveMemory(range);
+  Forget(range);
+}
+
+// It has no memory any more.
+void Residency::Forget(Range* range) {
   uses_.CloseFastPath(range);
   layout_.Gave(*range, IterationLayout::Why::kFreed);
   copies_.Give(range);
-  if (!range->is_mapping) {
-    driver::MemUnmap(range->base, range->size_bytes);
-    mappings_.GiveAddresses(range->base, range->size_bytes);
-  }
-  for (Chunk* chunk : range->NoteUnmapped()) chunks_.Disown(chunk);
+  if (!range->is_mapping) mappings_.GiveAddresses(range->base, range->size_bytes);
   ranges_.Remove(range);
   range->place = Place::kNowhere;
   range->uses.Clear();

@@ -65,8 +65,11 @@ class Residency {
   // Such a range, idle, gets other addresses: `to`, or new ones of ours if that is 0. False when
   // the driver does not map it there.
   bool Relocate(Range* range, CUdeviceptr to);
-  // On the device and idle, it is the program's again; at its addresses it stays mapped.
-  void Disown(Range* range);
+  // Idle, it is the program's again, whatever the budget: mapped at its addresses, or nowhere.
+  // Answers the driver's handle; 0: its bytes are lost.
+  CUmemGenericAllocationHandle Disown(Range* range);
+  // Idle, it ends. Its memory goes back to the driver.
+  void End(Range* range);
 
   // A call that names the range follows: the range stays in place, or stops leaving.
   void Pin(Range* range);
@@ -160,6 +163,8 @@ class Residency {
   bool TakeIdleMemory(Range* range, bool* is_laid_out, Chunks* chunks);
   bool TakeWhole(const Range& range, Chunks* out);
   bool MapElsewhere(Range* range, CUdeviceptr to);
+  CUmemGenericAllocationHandle MakeForProgram(Range* range);
+  void Forget(Range* range);
   void GiveMemory(Range* range);
   void CollectFinished();
   void TraceMemoryNow();

@@ -104,8 +104,8 @@ struct Range : Tracked {
   bool empty = false;
   // How its bytes are recomputed (recompute_records.h). Then its fast path stays closed.
   RecomputeRecord* record = nullptr;
-  bool drops = false;          // when leaving: without its bytes, which the record recomputes
-  bool live = true;            // not freed by the application
+  bool drops = false;  // when leaving: without its bytes, which the record recomputes
+  bool live = true;    // not freed by the application
   // The program made its memory: one handle, which may be exported (own_memory.h).
   bool is_own = false;
   OwnMemoryKind own_kind;

@@ -1,7 +1,7 @@
 // The program's own virtual memory moves: what it maps leaves and returns at its addresses.
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <vector>
 
 #include "tests/regressions/job.h"
@@ -239,21 +239,122 @@ TEST_F(OwnMemoryTest, WishedAddressesAreGiven) {
   EXPECT_EQ(again, base);
 }
 
-// The driver keeps such memory when a context ends.
-TEST_F(OwnMemoryTest, OutlivesItsContext) {
+// A neighbour that comes and goes does not make exported memory serve others.
+TEST_F(OwnMemoryTest, ExportedMemoryServesNobodyElse) {
   Start();
-  std::vector<Memory> memory = FilledMemory(3);
-  ASSERT_EQ(cuMemUnmap(memory[1].base, kBytes), CUDA_SUCCESS);
+  const CUdeviceptr base = Reserved(2 * kBytes);
+  const CUmemGenericAllocationHandle first = Created(), second = Created();
+  Map(base, first);
+  int file = -1;
+  ASSERT_EQ(cuMemExportToShareableHandle(&file, first, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_SUCCESS);
+  CUmemGenericAllocationHandle imported = 0;
+  ASSERT_EQ(cuMemImportFromShareableHandle(&imported,
+                                           reinterpret_cast<void*>(static_cast<intptr_t>(file)),
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            CUDA_SUCCESS);
+  const CUdeviceptr other = Reserved();
+  Map(other, imported);
+  ASSERT_EQ(cuMemsetD32(other, 99, kBytes / 4), CUDA_SUCCESS);
+  Map(base + kBytes, second);
+  ASSERT_EQ(cuMemUnmap(base, 2 * kBytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(first), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(second), CUDA_SUCCESS);
+  const auto buffers = FilledBuffers(3, kBytes);
+  EXPECT_TRUE(IsAll(other, kBytes, 99));
+  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, i)) << i;
+  close(file);
+}
+
+// What lies next to memory that moves may be of another kind.
+TEST_F(OwnMemoryTest, NeighboursOfOtherKindsAreServedToo) {
+  Start();
+  const CUdeviceptr base = Reserved(2 * kBytes);
+  Map(base, Created());
+  CUmemAllocationProp properties = Plain();
+  properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  CUmemGenericAllocationHandle on_host = 0;
+  ASSERT_EQ(cuMemCreate(&on_host, kBytes, &properties, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(base + kBytes, kBytes, 0, on_host, 0), CUDA_SUCCESS);
+  ASSERT_EQ(Allow(base, 2 * kBytes), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD32(base, 5, 2 * kBytes / 4), CUDA_SUCCESS);
+  const auto buffers = FilledBuffers(6, kBytes);
+  EXPECT_TRUE(IsAll(base, 2 * kBytes, 5));  // one call, from the first address
+  EXPECT_EQ(Statistics("illegal_accesses"), 0U);
+  ASSERT_EQ(cuMemUnmap(base, 2 * kBytes), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(base, 2 * kBytes), CUDA_SUCCESS);
+}
+
+TEST_F(OwnMemoryTest, MemoryWithoutDescriptorsServesNoExports) {
+  Start();
+  Filled(2 * kMiB, 1);
+  CUmemAllocationProp properties = Plain();
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(cuMemCreate(&handle, kBytes, &properties, 0), CUDA_SUCCESS);
+  const CUdeviceptr base = Reserved();
+  Map(base, handle);
+  ASSERT_EQ(cuMemUnmap(base, kBytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  CUipcMemHandle ipc;
+  EXPECT_EQ(cuIpcGetMemHandle(&ipc, Allocated(kBytes)), CUDA_SUCCESS);
+}
+
+TEST_F(OwnMemoryTest, ImpossibleReservationsAreRefused) {
+  Start();
+  CUdeviceptr base = 0;
+  EXPECT_NE(cuMemAddressReserve(&base, 0xffffffffffe00000, 0, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressReserve(&base, kBytes, 0, 4096, 0), CUDA_SUCCESS);  // only a wish
+}
+
+// The driver keeps such memory when a context ends, and what was away comes back.
+class OwnMemoryEndTest : public OwnMemoryTest {
+ protected:
+  void ExpectOutlives(CUresult (*end)(CUdevice), unsigned int count) {
+    const std::vector<Memory> memory = FilledMemory(count);
+    Filled(kBytes, 7);
+    ASSERT_EQ(cuMemUnmap(memory[1].base, kBytes), CUDA_SUCCESS);
+    ASSERT_EQ(end(0), CUDA_SUCCESS);
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    Map(memory[1].base, memory[1].handle);
+    ExpectFilled(memory);
+    EXPECT_LE(Statistics("device_bytes_peak"), std::max((count + 1) * kBytes, 64 * kMiB));
+    for (const Memory& each : memory) {
+      EXPECT_EQ(cuMemUnmap(each.base, kBytes), CUDA_SUCCESS);
+      EXPECT_EQ(cuMemRelease(each.handle), CUDA_SUCCESS);
+    }
+  }
+};
+
+TEST_F(OwnMemoryEndTest, OutlivesAReset) {
+  Start();
+  ExpectOutlives(cuDevicePrimaryCtxReset, 3);
+}
+
+TEST_F(OwnMemoryEndTest, OutlivesARelease) {
+  Start();
+  ExpectOutlives(cuDevicePrimaryCtxRelease, 3);
+}
+
+TEST_F(OwnMemoryEndTest, OutlivesAResetThoughItExceedsTheBudget) {
+  Start();
+  ExpectOutlives(cuDevicePrimaryCtxReset, 6);
+}
+
+// The next job on the device pays for it.
+TEST_F(OwnMemoryEndTest, CountsAgainstTheBudgetOfTheNextContext) {
+  Start();
+  const std::vector<Memory> memory = FilledMemory(3);
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
   CUcontext context = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-  Map(memory[1].base, memory[1].handle);
+  const auto buffers = FilledBuffers(4, kBytes);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
+  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, i)) << i;
   ExpectFilled(memory);
-  for (const Memory& each : memory) {
-    EXPECT_EQ(cuMemUnmap(each.base, kBytes), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemRelease(each.handle), CUDA_SUCCESS);
-  }
 }
 
 }  // namespace

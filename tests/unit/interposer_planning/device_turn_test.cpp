@@ -61,7 +61,8 @@ TEST(DeviceTurnTest, NothingStartsWhileCallsAreInside) {
   EXPECT_FALSE(turn.TryToStart(80, 1000, kMoment));
   EXPECT_FALSE(turn.IsDrained(false, kMoment + 1));
   EXPECT_TRUE(turn.IsDrained(true, kMoment + 1));
-  EXPECT_TRUE(turn.IsDrained(false, kMoment + DeviceTurn::kDrainPatienceNs)) << "it may wait for us";
+  EXPECT_TRUE(turn.IsDrained(false, kMoment + DeviceTurn::kDrainPatienceNs))
+      << "it may wait for us";
 }
 
 TEST(DeviceTurnTest, IdleAfterATenthOfASecondInTurns) {
