@@ -294,8 +294,12 @@ base::Status ClaimPreparer::Restore() {
   }
   if (access.knows_all) RemoveStraySpecs(access.state);
   access.state.pods_to_expect = access.state.Pods();
-  base::Status told = TellAgent(access, {now_ns, now_ns + kTurnNs});
-  return first_error.ok() ? told : first_error;
+  if (base::Status saved = access.SaveIfChanged(); !saved.ok()) return saved;
+  // What the agent does not take now, NotePods states again.
+  last_told_ = TellAgent(access, {now_ns, now_ns + kTurnNs});
+  refusals_ = 0;
+  next_tell_ns_ = INT64_MIN;
+  return first_error;
 }
 
 // None, if nothing points to a change of their pods. A new pod may have joined any claim but those

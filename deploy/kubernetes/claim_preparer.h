@@ -72,7 +72,8 @@ class ClaimPreparer {
   Prepared Prepare(const std::vector<ClaimName>& names);
   std::map<std::string, base::Status> Unprepare(const std::vector<ClaimName>& names);
 
-  // After a start of this process or of the agent: everything that the state file says is done.
+  // After a start of this process or of the agent: everything that the state file says is done. It
+  // ends well if the agent refuses a pod's terms: NotePods states them again.
   base::Status Restore();
 
   // The agent sees these pods at `now_ns`, any clock. Kubelet prepares a claim once, and tells of

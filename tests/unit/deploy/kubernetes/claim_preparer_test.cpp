@@ -372,6 +372,9 @@ TEST_F(ClaimPreparerTest, ARefusalIsTriedAgainAtGrowingIntervals) {
   for (int64_t second = 0; second < 120; ++second)
     EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, second * kSecondNs).text(), "no room");
   EXPECT_LT(told_.size(), 20u);  // of two pods
+  // Nor does the driver restore everything again and again.
+  EXPECT_TRUE(preparer.Restore().ok());
+  EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, 121 * kSecondNs).text(), "no room");
   refusal_.clear();
   EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 160 * kSecondNs).ok());
   EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
