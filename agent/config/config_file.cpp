@@ -10,6 +10,7 @@
 
 #include "agent/config/config_fields.h"
 #include "agent/config/device_uuid.h"
+#include "base/path.h"
 
 namespace spillway::agent {
 namespace {
@@ -432,12 +433,14 @@ std::vector<std::string> WrongHttpSettings(const Config& config) {
   return wrong;
 }
 
-std::vector<std::string> WrongJobSocketSettings(const Config& config) {
+std::vector<std::string> WrongJobSocketSettings(const Config& config, const std::string& file) {
   namespace fs = std::filesystem;
   if (!config.job_socket.starts_with('/')) return {};
-  std::string folder = fs::path(config.job_socket).lexically_normal().parent_path().string();
-  if (!folder.ends_with('/')) folder += '/';
-  const std::pair<const char*, const std::string&> others[] = {
+  std::error_code ignored;
+  const fs::path folder = fs::path(config.job_socket).parent_path();
+  const std::string advice = ": give job_socket a folder of its own, such as /run/spillway/jobs";
+  const std::pair<const char*, std::string> others[] = {
+      {"the configuration", fs::absolute(file, ignored).string()},
       {"[agent] socket", config.socket},
       {"[agent] state", config.state},
       {"[planning] store", config.plan_store},
@@ -447,13 +450,14 @@ std::vector<std::string> WrongJobSocketSettings(const Config& config) {
       {"[http] key", config.http_key}};
   std::vector<std::string> wrong;
   for (const auto& [name, path] : others) {
-    const std::string normal = fs::path(path).lexically_normal().string();
-    if (normal.starts_with(folder) || (!normal.empty() && normal + "/" == folder))
+    if (path.starts_with('/') && base::IsInFolder(path, folder))
       wrong.push_back(std::string(name) + " is in the folder of [agent] job_socket, " +
-                      config.job_socket +
-                      ", which containers mount: give job_socket a folder of its own, such as "
-                      "/run/spillway/jobs");
+                      config.job_socket + ", which containers mount" + advice);
   }
+  const fs::perms perms = fs::status(folder, ignored).permissions();
+  if (perms != fs::perms::unknown && (perms & fs::perms::others_write) != fs::perms::none)
+    wrong.push_back("all users may write to " + folder.string() +
+                    ", the folder of [agent] job_socket, which containers mount" + advice);
   return wrong;
 }
 
@@ -469,7 +473,7 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
           " is a share, which takes NVML: write it in bytes, or set [devices] find = true");
   }
   for (const auto& wrongs :
-       {WrongHttpSettings(result.config), WrongJobSocketSettings(result.config)}) {
+       {WrongHttpSettings(result.config), WrongJobSocketSettings(result.config, path)}) {
     for (const std::string& wrong : wrongs)
       result.errors.push_back(base::Error{path, wrong}.text());
   }

@@ -26,8 +26,9 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file = MainF
 
 // Settings of the pages that are right alone, but not together; without the file's name.
 std::vector<std::string> WrongHttpSettings(const Config& config);
-// What lies in the folder of the jobs' socket, where every container would see it.
-std::vector<std::string> WrongJobSocketSettings(const Config& config);
+// What lies in the folder of the jobs' socket, where every container would see it. `file`: the
+// configuration's own.
+std::vector<std::string> WrongJobSocketSettings(const Config& config, const std::string& file);
 
 std::string ShowConfig(const Config& config);
 // One line per different value: "[agent] socket: A -> B".

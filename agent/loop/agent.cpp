@@ -24,6 +24,7 @@
 #include "agent/loop/boot_id.h"
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
+#include "agent/loop/passed_socket.h"
 #include "agent/loop/state_file.h"
 #include "agent/planning/plan_timelines.h"
 #include "agent/planning/plan_worker.h"
@@ -139,14 +140,15 @@ Agent::Agent(AgentOptions options, const Config& config)
   AllowManyFiles();
   config_read_s_ = SecondsSince1970();
   std::vector<NodeShares::KeptFile> kept;
-  TakeInherited(&kept);
-  if (Listen(used)) Begin(used, std::move(kept));
+  const base::Status taken = TakeInherited(used, &kept);
+  if (!taken.ok()) LogError(taken.text());
+  if (taken.ok() && Listen(used)) Begin(used, std::move(kept));
 }
 
 // An agent that finds another one at its socket ends here, before it opens the other one's files.
 bool Agent::Listen(const Config& config) {
   // The command line may have replaced the socket.
-  const std::vector<std::string> wrong = WrongJobSocketSettings(config);
+  const std::vector<std::string> wrong = WrongJobSocketSettings(config, options_.config_path);
   for (const std::string& text : wrong) LogError(text);
   if (!wrong.empty()) return false;
   base::Status opened = listener_.Open(config.socket, static_cast<unsigned>(config.socket_mode));
@@ -190,16 +192,26 @@ void Agent::OpenHeldRecords(const Config& config) {
   }
 }
 
-void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
+base::Status Agent::TakeInherited(const Config& config, std::vector<NodeShares::KeptFile>* kept) {
+  base::Status first_error;
   for (const Supervisor::File& file : service_.TakeFiles()) {
     if (NodeShares::IsKeptName(file.name)) {
       kept->push_back({file.name, base::UniqueFd(file.file)});
-    } else if (jobs_listener_.IsOwnName(file.name) || jobs_listener_.IsPassedName(file.name)) {
-      jobs_listener_.TakeOver(file);
-    } else {
-      listener_.TakeOver(file);
+      continue;
     }
+    base::Status taken = TakeSocket(config, file);
+    if (first_error.ok()) first_error = std::move(taken);
   }
+  return first_error;
+}
+
+base::Status Agent::TakeSocket(const Config& config, const Supervisor::File& file) {
+  std::optional<Entrance> known;
+  if (listener_.IsKnownName(file.name)) known = Entrance::kAll;
+  if (jobs_listener_.IsKnownName(file.name)) known = Entrance::kJobsOnly;
+  const auto entrance = EntranceOf(AddressOf(file.file), known, {config.socket, config.job_socket});
+  if (!entrance) return entrance.status();
+  return (*entrance == Entrance::kAll ? listener_ : jobs_listener_).TakeOver(file);
 }
 
 int Agent::Run() {

@@ -38,7 +38,8 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   bool Listen(const Config& config);
   void Begin(const Config& used, std::vector<NodeShares::KeptFile> kept);
   void OpenHeldRecords(const Config& config);
-  void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
+  base::Status TakeInherited(const Config& config, std::vector<NodeShares::KeptFile>* kept);
+  base::Status TakeSocket(const Config& config, const Supervisor::File& file);
   bool Open();
   bool OpenPages(const Config& config);
   std::string PagesAddress() const;
@@ -91,8 +92,9 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   FileCloser closer_;
   base::UniqueFd poll_;
   std::unique_ptr<Node> node_;  // null: the agent cannot listen
-  Listener listener_{Entrance::kAll, "own-listener", "listener"};
-  Listener jobs_listener_{Entrance::kJobsOnly, "own-jobs-listener", "jobs"};
+  Listener listener_{Entrance::kAll, "own-listener", "listener", "spillwayd.socket"};
+  Listener jobs_listener_{Entrance::kJobsOnly, "own-jobs-listener", "jobs",
+                          "spillwayd-jobs.socket"};
   base::UniqueFd signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool reexecutes_ = false;

@@ -24,9 +24,14 @@ void MakeFolderOf(const std::string& path, Entrance entrance) {
 
 }  // namespace
 
-void Listener::TakeOver(const Supervisor::File& file) {
+base::Status Listener::TakeOver(const Supervisor::File& file) {
+  if (file_)
+    return base::Error{std::string("two sockets were passed on for ") +
+                           (entrance_ == Entrance::kAll ? "[agent] socket" : "[agent] job_socket"),
+                       "the agent listens on one", "see: systemctl list-sockets 'spillwayd*'"};
   file_.Reset(file.file);
-  is_own_ = IsOwnName(file.name);
+  is_own_ = file.name == own_name_;
+  return base::Ok();
 }
 
 base::Status Listener::Open(const std::string& path, unsigned mode) {

@@ -2,8 +2,7 @@
 // earlier agent has passed on. Used by the loop, on its thread.
 //
 // Invariants
-//  1. A passed socket is known by its name, not by its path. So no mistake in the configuration
-//     turns the jobs' socket into one of operators.
+//  1. It takes over one passed socket at most. passed_socket.h says which one is whose.
 //  2. A path is removed at the end only if this agent, or one before that passed it on, made it.
 #pragma once
 
@@ -20,11 +19,15 @@ namespace spillway::agent {
 class Listener {
  public:
   // `own_name`: of a file that an earlier agent opened itself. `passed_name`: of the one that it,
-  // or systemd, was given.
-  Listener(Entrance entrance, const char* own_name, const char* passed_name)
-      : entrance_(entrance), own_name_(own_name), passed_name_(passed_name) {}
+  // or systemd, was given. `unit_name`: as systemd names the latter if its unit says nothing.
+  Listener(Entrance entrance, const char* own_name, const char* passed_name, const char* unit_name)
+      : entrance_(entrance),
+        own_name_(own_name),
+        passed_name_(passed_name),
+        unit_name_(unit_name) {}
 
-  void TakeOver(const Supervisor::File& file);
+  // An error: it has one already.
+  base::Status TakeOver(const Supervisor::File& file);
   // Does not replace a passed socket. Another agent that listens there: an error.
   base::Status Open(const std::string& path, unsigned mode);
   void RemovePath(const std::string& path) const;
@@ -34,13 +37,15 @@ class Listener {
   Entrance entrance() const { return entrance_; }
   // For the next agent, under the name by which it takes the file over.
   Supervisor::File ToPassOn() const { return {file(), is_own_ ? own_name_ : passed_name_}; }
-  bool IsOwnName(const std::string& name) const { return name == own_name_; }
-  bool IsPassedName(const std::string& name) const { return name == passed_name_; }
+  bool IsKnownName(const std::string& name) const {
+    return name == own_name_ || name == passed_name_ || name == unit_name_;
+  }
 
  private:
   const Entrance entrance_;
   const char* const own_name_;
   const char* const passed_name_;
+  const char* const unit_name_;
   base::UniqueFd file_;
   bool is_own_ = true;
 };

@@ -20,6 +20,8 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kCallNs = 20 * kSecond;
 constexpr int64_t kTurnNs = 10 * kSecond;  // of the main loop's calls
 constexpr int64_t kLookNs = 10 * kSecond;  // between two looks at shared claims
+// Of the pause after a refusal of the agent's, from 1 s to 32 s: it may be one for good.
+constexpr int kMostDoublings = 6;
 
 int64_t MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
 
@@ -127,18 +129,17 @@ void ClaimPreparer::RemoveSpec(const std::string& uid) const {
   unlink((options_.cdi_folder + "/" + ClaimSpecFileOf(uid)).c_str());
 }
 
-base::Status ClaimPreparer::Expect(const DriverState& state, const std::string& pod,
-                                   const deploy::Deadlines& until) const {
-  const base::Result<MemoryTerms> terms = TermsOfPod(state, pod);
-  return terms ? services_.expect_pod(pod, *terms, until) : terms.status();
+base::Status ClaimPreparer::Expect(const std::string& pod, const Preparation& call) const {
+  const UnequalPod unequal = call.added.empty() ? UnequalPod::kBound : UnequalPod::kRefuse;
+  const base::Result<MemoryTerms> terms = TermsOfPod(call.access.state, pod, unequal);
+  return terms ? services_.expect_pod(pod, *terms, call.until) : terms.status();
 }
 
 // Tells each pod's terms once in a call, unless they change.
 base::Status ClaimPreparer::ExpectPodsOf(const ClaimRecord& claim, Preparation& call) const {
   for (const std::string& pod : claim.pods) {
     auto told = call.told.find(pod);
-    if (told == call.told.end())
-      told = call.told.emplace(pod, Expect(call.access.state, pod, call.until)).first;
+    if (told == call.told.end()) told = call.told.emplace(pod, Expect(pod, call)).first;
     if (!told->second.ok()) return told->second;
     call.access.state.pods_to_expect.erase(pod);
   }
@@ -159,15 +160,12 @@ base::Status ClaimPreparer::ForgetPods(DriverState& state, const deploy::Deadlin
   return base::Ok();
 }
 
-// A pod whose terms cannot be stated has its former ones, until its claims change again.
+// These pods may run already, so each has terms that bound it.
 base::Status ClaimPreparer::ExpectPods(DriverState& state, const deploy::Deadlines& until) const {
-  const std::set<std::string> used = state.Pods();
   base::Status first_error;
   for (auto pod = state.pods_to_expect.begin(); pod != state.pods_to_expect.end();) {
-    const base::Result<MemoryTerms> terms =
-        used.count(*pod) > 0 ? TermsOfPod(state, *pod) : base::Error{"it has ended"};
-    if (!terms && used.count(*pod) > 0)
-      services_.warn("pod " + *pod + " keeps its former terms: " + terms.text());
+    const base::Result<MemoryTerms> terms = TermsOfPod(state, *pod, UnequalPod::kBound);
+    // Without a claim it has ended.
     base::Status expected = terms ? services_.expect_pod(*pod, *terms, until) : base::Ok();
     pod = expected.ok() ? state.pods_to_expect.erase(pod) : std::next(pod);
     if (!expected.ok() && first_error.ok()) first_error = std::move(expected);
@@ -296,24 +294,29 @@ base::Status ClaimPreparer::Restore() {
   }
   if (access.knows_all) RemoveStraySpecs(access.state);
   access.state.pods_to_expect = access.state.Pods();
-  base::Status told = TellAgent(access, {now_ns, now_ns + kTurnNs});
-  return first_error.ok() ? told : first_error;
+  if (base::Status saved = access.SaveIfChanged(); !saved.ok()) return saved;
+  // What the agent does not take now, NotePods states again.
+  last_told_ = TellAgent(access, {now_ns, now_ns + kTurnNs});
+  refusals_ = 0;
+  next_tell_ns_ = INT64_MIN;
+  return first_error;
 }
 
-// None, if nothing points to a change of their pods.
+// None, if nothing points to a change of their pods. A new pod may have joined any claim but those
+// that name it, also if kubelet has told of it by another claim.
 ClaimPreparer::Look ClaimPreparer::RecordsToLookAt(const DriverState& state,
                                                    const std::set<std::string>& pods,
                                                    int64_t now_ns) {
-  const std::set<std::string> strangers = Without(pods, state.Pods());
-  const bool has_new = !Without(strangers, known_strangers_).empty();
-  known_strangers_ = strangers;
-  if (has_new) return {.records = state.claims};
+  const std::set<std::string> newcomers = Without(pods, known_pods_);
+  known_pods_ = pods;
+  const bool is_time = now_ns >= next_look_ns_;
+  if (is_time) next_look_ns_ = now_ns + kLookNs;
   Look look;
-  if (now_ns < next_look_ns_) return look;
-  next_look_ns_ = now_ns + kLookNs;
   for (const auto& [uid, record] : state.claims) {
     const std::set<std::string> own(record.pods.begin(), record.pods.end());
-    if (own.size() > 1 && !Without(own, pods).empty()) look.records.emplace(uid, record);
+    const bool has_lost_one = own.size() > 1 && !Without(own, pods).empty();
+    if ((is_time && has_lost_one) || !Without(newcomers, own).empty())
+      look.records.emplace(uid, record);
   }
   return look;
 }
@@ -336,15 +339,21 @@ void ClaimPreparer::LookAt(Look& look, int64_t until_ns) {
   if (!look.records.empty()) unusable_claims_ = std::move(unusable);
 }
 
-// What a call of kubelet's has changed meanwhile is newer.
-void ClaimPreparer::TakePods(const Look& look, DriverState& state) {
+// What a call of kubelet's has changed meanwhile is newer, and a new allocation is kubelet's to
+// prepare. A pod that was deleted by force keeps its part while the agent sees it: it still runs.
+void ClaimPreparer::TakePods(const Look& look, const std::set<std::string>& pods,
+                             DriverState& state) {
   for (const auto& [uid, claim] : look.claims) {
     const auto record = state.claims.find(uid);
     if (!claim || record == state.claims.end() || record->second != look.records.at(uid)) continue;
-    if (claim->name.uid != uid || claim->pods == record->second.pods) continue;
+    if (claim->name.uid != uid || !IsSameAllocation(record->second, *claim)) continue;
     ClaimRecord changed = record->second;
     changed.pods = claim->pods;
-    state.Take(std::move(changed));
+    const std::set<std::string> reserved(claim->pods.begin(), claim->pods.end());
+    for (const std::string& pod : record->second.pods) {
+      if (reserved.count(pod) == 0 && pods.count(pod) > 0) changed.pods.push_back(pod);
+    }
+    if (changed != record->second) state.Take(std::move(changed));
   }
 }
 
@@ -358,17 +367,20 @@ base::Status ClaimPreparer::NotePods(const std::set<std::string>& pods, int64_t 
     look = RecordsToLookAt(access.state, pods, now_ns);
     const bool has_news =
         !access.state.pods_to_expect.empty() || !access.state.pods_to_forget.empty();
-    if (look.records.empty() && !has_news) return base::Ok();
+    if (look.records.empty() && (!has_news || now_ns < next_tell_ns_))
+      return has_news ? last_told_ : base::Ok();
   }
   LookAt(look, until_ns);
-  if (!look.status.ok()) known_strangers_.clear();  // they are looked for again
+  if (!look.status.ok()) known_pods_.clear();  // they are looked for again
   base::Result<Access> opened = file_.Open(until_ns);
   if (!opened) return opened.status();
   Access access = Opened(std::move(opened));
-  TakePods(look, access.state);
+  TakePods(look, pods, access.state);
   if (base::Status saved = access.SaveIfChanged(); !saved.ok()) return saved;
-  base::Status told = TellAgent(access, {from_ns, until_ns});
-  return told.ok() ? look.status : told;
+  last_told_ = TellAgent(access, {from_ns, until_ns});
+  refusals_ = last_told_.ok() ? 0 : std::min(refusals_ + 1, kMostDoublings);
+  next_tell_ns_ = refusals_ == 0 ? INT64_MIN : now_ns + (kSecond << refusals_) / 2;
+  return last_told_.ok() ? look.status : last_told_;
 }
 
 }  // namespace spillway::kubernetes

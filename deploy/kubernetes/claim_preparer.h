@@ -72,12 +72,14 @@ class ClaimPreparer {
   Prepared Prepare(const std::vector<ClaimName>& names);
   std::map<std::string, base::Status> Unprepare(const std::vector<ClaimName>& names);
 
-  // After a start of this process or of the agent: everything that the state file says is done.
+  // After a start of this process or of the agent: everything that the state file says is done. It
+  // ends well if the agent refuses a pod's terms: NotePods states them again.
   base::Status Restore();
 
   // The agent sees these pods at `now_ns`, any clock. Kubelet prepares a claim once, and tells of
-  // no pod that joins or leaves it later. So unknown pods are looked for in the prepared claims;
-  // and shared claims of pods that the agent does not see are looked at now and then.
+  // no pod that joins or leaves it later. So new pods are looked for in all prepared claims; and
+  // shared claims of pods that the agent does not see are looked at now and then. What the agent
+  // refuses is stated again at growing intervals.
   base::Status NotePods(const std::set<std::string>& pods, int64_t now_ns);
 
  private:
@@ -105,8 +107,7 @@ class ClaimPreparer {
   void Admit(const ClaimName& name, const base::Result<Claim>& fetched, Preparation& call) const;
   void Finish(const std::string& uid, Preparation& call);
   base::Status ExpectPodsOf(const ClaimRecord& claim, Preparation& call) const;
-  base::Status Expect(const DriverState& state, const std::string& pod,
-                      const deploy::Deadlines& until) const;
+  base::Status Expect(const std::string& pod, const Preparation& call) const;
   base::Status WriteSpec(const ClaimRecord& claim) const;
   void RemoveSpec(const std::string& uid) const;
   base::Status TellAgent(Access& access, const deploy::Deadlines& until) const;
@@ -114,7 +115,7 @@ class ClaimPreparer {
   base::Status ExpectPods(DriverState& state, const deploy::Deadlines& until) const;
   Look RecordsToLookAt(const DriverState& state, const std::set<std::string>& pods, int64_t now_ns);
   void LookAt(Look& look, int64_t until_ns);
-  static void TakePods(const Look& look, DriverState& state);
+  static void TakePods(const Look& look, const std::set<std::string>& pods, DriverState& state);
   void RemoveStraySpecs(const DriverState& state) const;
   std::vector<GivenDevice> GivenBy(const ClaimRecord& claim) const;
   Access Opened(base::Result<Access> opened) const;
@@ -124,9 +125,11 @@ class ClaimPreparer {
   const StateFile file_;
 
   // the main loop's
-  std::set<std::string> known_strangers_;
+  std::set<std::string> known_pods_;       // for which all claims were looked at
   std::set<std::string> unusable_claims_;  // that were warned of
-  int64_t next_look_ns_ = INT64_MIN;
+  int64_t next_look_ns_ = INT64_MIN, next_tell_ns_ = INT64_MIN;
+  int refusals_ = 0;  // by the agent, in a row
+  base::Status last_told_;
 };
 
 }  // namespace spillway::kubernetes

@@ -5,6 +5,7 @@
 
 #include "base/options/option_help.h"
 #include "base/options/option_parser.h"
+#include "base/path.h"
 
 namespace spillway::kubernetes {
 namespace {
@@ -131,10 +132,13 @@ base::Status Check(const DriverOptions& options) {
       return base::Error{"'" + path + "' is no absolute path", "containers and kubelet use it too"};
   }
   const std::string jobs_folder = options.job_socket.substr(0, options.job_socket.rfind('/') + 1);
-  if (options.agent_socket.starts_with(jobs_folder))
-    return base::Error{"the folder of --job-socket has the agent's other socket, too",
-                       "containers mount that folder, and their root would operate the node",
-                       "give [agent] job_socket of spillwayd a folder of its own"};
+  for (const std::string& path :
+       {options.agent_socket, options.kubelet_folder, options.cdi_folder}) {
+    if (base::IsInFolder(path, jobs_folder))
+      return base::Error{"the folder of --job-socket has " + path + ", too",
+                         "containers mount that folder, and their root would operate the node",
+                         "give [agent] job_socket of spillwayd a folder of its own"};
+  }
   if (!options.serves_claims && options.slots == 0)
     return base::Error{"there is nothing to serve", "", "with --claims=off, add --slots N"};
   return base::Ok();

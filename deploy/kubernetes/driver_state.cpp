@@ -58,20 +58,28 @@ json JsonOf(const ClaimRecord& claim) {
           {"devices", devices}};
 }
 
+PreparedDevice DeviceIn(const json& object) {
+  PreparedDevice device{.request = object.at("request"),
+                        .pool = object.at("pool"),
+                        .device = object.at("device"),
+                        .share_id = object.at("share"),
+                        .gpu_uuid = object.at("gpu"),
+                        .terms = TermsIn(object.at("terms"))};
+  // Earlier drivers kept the terms alone. A limit above the guaranteed memory is the class's then,
+  // which no number of claims passes.
+  const MemoryTerms& terms = device.terms;
+  device.counted_bytes = object.value("counted", terms.guaranteed_bytes);
+  if (!object.contains("class_limit") && terms.limit_bytes > terms.guaranteed_bytes)
+    device.class_limit_bytes = terms.limit_bytes;
+  const json class_limit = object.value("class_limit", json());
+  if (!class_limit.is_null()) device.class_limit_bytes = class_limit.get<int64_t>();
+  return device;
+}
+
 ClaimRecord ClaimIn(const std::string& uid, const json& object) {
   ClaimRecord claim{.name = {object.at("namespace"), object.at("name"), uid},
                     .pods = object.at("pods").get<std::vector<std::string>>()};
-  for (const json& device : object.at("devices")) {
-    claim.devices.push_back({.request = device.at("request"),
-                             .pool = device.at("pool"),
-                             .device = device.at("device"),
-                             .share_id = device.at("share"),
-                             .gpu_uuid = device.at("gpu"),
-                             .terms = TermsIn(device.at("terms")),
-                             .counted_bytes = device.at("counted").get<int64_t>()});
-    const json& class_limit = device.at("class_limit");
-    if (!class_limit.is_null()) claim.devices.back().class_limit_bytes = class_limit.get<int64_t>();
-  }
+  for (const json& device : object.at("devices")) claim.devices.push_back(DeviceIn(device));
   return claim;
 }
 
@@ -127,8 +135,9 @@ base::Result<DriverState> ReadState(std::string_view text) {
     DriverState state;
     for (const auto& [uid, claim] : document.at("claims").items())
       state.claims[uid] = ClaimIn(uid, claim);
-    state.pods_to_expect = document.at("pods_to_expect").get<std::set<std::string>>();
-    state.pods_to_forget = document.at("pods_to_forget").get<std::set<std::string>>();
+    // Earlier drivers kept no pods_to_expect: Restore states all pods.
+    state.pods_to_expect = document.value("pods_to_expect", std::set<std::string>());
+    state.pods_to_forget = document.value("pods_to_forget", std::set<std::string>());
     return state;
   } catch (const json::exception& wrong) {
     return base::Error{"the state is damaged", wrong.what()};

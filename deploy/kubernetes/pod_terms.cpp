@@ -64,12 +64,15 @@ struct GpuTerms {
   }
 };
 
-std::map<std::string, MemoryTerms> TermsByGpu(const DriverState& state, const std::string& pod) {
+enum class Parts { kDivided, kWhole };
+
+std::map<std::string, MemoryTerms> TermsByGpu(const DriverState& state, const std::string& pod,
+                                              Parts parts) {
   std::map<std::string, GpuTerms> by_gpu;
   for (const auto& [uid, claim] : state.claims) {
     if (std::find(claim.pods.begin(), claim.pods.end(), pod) == claim.pods.end()) continue;
     for (const PreparedDevice& device : claim.devices)
-      by_gpu[device.gpu_uuid].Add(device, claim.pods.size());
+      by_gpu[device.gpu_uuid].Add(device, parts == Parts::kWhole ? 1 : claim.pods.size());
   }
   std::map<std::string, MemoryTerms> terms;
   for (const auto& [gpu, sum] : by_gpu) terms[gpu] = sum.Terms();
@@ -81,26 +84,37 @@ std::string InWords(const std::string& gpu, const MemoryTerms& terms) {
          " on " + gpu;
 }
 
+// Of what the pod asks for, whoever shares it.
+base::Status CheckEqual(const std::map<std::string, MemoryTerms>& by_gpu) {
+  for (const auto& [gpu, terms] : by_gpu) {
+    const auto& [first_gpu, first] = *by_gpu.begin();
+    if (terms.guaranteed_bytes != first.guaranteed_bytes || terms.limit_bytes != first.limit_bytes)
+      return base::Error{
+          "the pod would have " + InWords(first_gpu, first) + " and " + InWords(gpu, terms),
+          "the agent gives a pod one budget for each of its GPUs",
+          "ask for the same memory on each"};
+  }
+  return base::Ok();
+}
+
 }  // namespace
 
-base::Result<MemoryTerms> TermsOfPod(const DriverState& state, const std::string& pod) {
-  std::optional<MemoryTerms> terms;
-  std::string first;
-  for (const auto& [gpu, sum] : TermsByGpu(state, pod)) {
-    if (terms &&
-        (terms->guaranteed_bytes != sum.guaranteed_bytes || terms->limit_bytes != sum.limit_bytes))
-      return base::Error{"the pod would have " + first + " and " + InWords(gpu, sum),
-                         "the agent gives a pod one budget for each of its GPUs",
-                         "ask for the same memory on each"};
-    if (!terms) {
-      terms = sum;
-      first = InWords(gpu, sum);
-    }
-    RaiseTo(terms->weight, sum.weight);
-    RaiseTo(terms->priority, sum.priority);
+base::Result<MemoryTerms> TermsOfPod(const DriverState& state, const std::string& pod,
+                                     UnequalPod unequal) {
+  const auto by_gpu = TermsByGpu(state, pod, Parts::kDivided);
+  if (by_gpu.empty()) return base::Error{"the pod has no claim"};
+  if (unequal == UnequalPod::kRefuse) {
+    base::Status equal = CheckEqual(TermsByGpu(state, pod, Parts::kWhole));
+    if (!equal.ok()) return equal;
   }
-  if (!terms) return base::Error{"the pod has no claim"};
-  return *terms;
+  MemoryTerms least = by_gpu.begin()->second;
+  for (const auto& [gpu, terms] : by_gpu) {
+    least.guaranteed_bytes = std::min(least.guaranteed_bytes, terms.guaranteed_bytes);
+    least.limit_bytes = std::min(least.limit_bytes, terms.limit_bytes);
+    RaiseTo(least.weight, terms.weight);
+    RaiseTo(least.priority, terms.priority);
+  }
+  return least;
 }
 
 protocol::JobName JobNameOf(const std::string& pod) { return protocol::JobName("pod-" + pod); }

@@ -14,9 +14,14 @@
 
 namespace spillway::kubernetes {
 
+// Whose claims ask for unequal memory on its GPUs. A pod that kubelet prepares can be refused; one
+// that runs already has the least of its GPUs on each.
+enum class UnequalPod { kRefuse, kBound };
+
 // Pods that share a claim have equal parts of it, so that together they have what the scheduler
-// counted. An error: the pod's GPUs would have different budgets.
-base::Result<MemoryTerms> TermsOfPod(const DriverState& state, const std::string& pod);
+// counted. Where parts differ from GPU to GPU, the least one bounds the pod on each.
+base::Result<MemoryTerms> TermsOfPod(const DriverState& state, const std::string& pod,
+                                     UnequalPod unequal = UnequalPod::kRefuse);
 
 protocol::JobName JobNameOf(const std::string& pod);
 protocol::ExpectJob Expecting(const std::string& pod, const MemoryTerms& terms);

@@ -76,6 +76,7 @@ void SlicePublisher::Run() {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return is_stopped_ || offered_; });
       if (is_stopped_) return;
+      begun_ = offers_;
     }
     WaitAfter(Round());
   }
@@ -94,9 +95,11 @@ void SlicePublisher::WaitAfter(const base::Result<Then>& done) {
   WaitMs(PauseMs(failures_++));
 }
 
+// A new offer is worth a try at once.
 void SlicePublisher::WaitMs(int64_t pause_ms) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(pause_ms), [&] { return is_stopped_; });
+  changed_.wait_for(lock, std::chrono::milliseconds(pause_ms),
+                    [&] { return is_stopped_ || offers_ != begun_; });
 }
 
 base::Result<std::string> SlicePublisher::Wanted() {

@@ -7,6 +7,7 @@
 //  2. A server that leaves out fields it does not know is asked once, not again and again.
 //  3. The pool's generation grows with each change.
 //  4. Against somebody who undoes its changes again and again, it writes at growing intervals.
+//     A new offer waits for none of them.
 // Never deletes the slice at the end: the next driver takes it over, and kubelet deletes it if none
 // comes.
 #pragma once
@@ -67,6 +68,7 @@ class SlicePublisher {
   std::condition_variable changed_;
   std::optional<Offered> offered_;
   uint64_t offers_ = 0, taken_ = 0;
+  uint64_t begun_ = 0;  // of the offers, those before the current round
   bool is_stopped_ = false;
 };
 

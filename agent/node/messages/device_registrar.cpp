@@ -46,7 +46,7 @@ void DeviceRegistrar::NoteUnknown(const Session& session, const protocol::Device
                                   int64_t now_ns) {
   const std::string name = TextOf(uuid);
   if (!parts_.unknown->Add(name, session.uid())) return;
-  if (!parts_.users->TakeLogLine(session.uid(), now_ns)) return;
+  if (!parts_.users->TakeLogLine(UserOf(session), now_ns)) return;
   parts_.services->Warn("device " + name + ", which " + parts_.table->JobOf(session).name +
                         " uses, is not one of this agent's: the job is not managed; is its uuid in "
                         "the configuration?");

@@ -54,7 +54,7 @@ std::optional<Refusal> Operators::Take(Session& session, const protocol::Message
     return Refusal{ErrorCode::kOutOfOrder,
                    std::string(protocol::NameOf(message)) + " is not an operator's to send"};
   const int64_t per_second = parts_.facts->config.limits.messages_per_second;
-  if (!parts_.users->TakeQuestion(session.uid(), now_ns, per_second))
+  if (!parts_.users->TakeQuestion(UserOf(session), now_ns, per_second))
     return Refusal{ErrorCode::kTooFast, "too many questions per second of this user"};
   if (session.channel->IsRead()) session.unread_answers = 0;
   if (session.unread_answers++ >= kMostUnread)
@@ -74,7 +74,7 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
   // A manager forgets every job that begins or ends, expected or not.
   const bool is_no_news =
       done.outcome == Outcome::kUnknownJob && std::holds_alternative<protocol::ForgetJob>(message);
-  if (!is_no_news && (MayChange(session) || parts_.users->TakeLogLine(session.uid(), now_ns)))
+  if (!is_no_news && (MayChange(session) || parts_.users->TakeLogLine(UserOf(session), now_ns)))
     parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
   if (!totals) return SendDone(session, done);
   session.channel->Send(*totals);

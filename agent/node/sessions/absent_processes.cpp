@@ -52,7 +52,7 @@ Session* AbsentProcesses::SessionFor(const HolderOnDevice& holder, int64_t now_n
   if (!identity || identity->key != holder.job || !peer->IsAlive()) return nullptr;
   parts_.users->AddSession(peer->uid());
   Session& session = parts_.table->Add(nullptr, std::move(peer), now_ns);
-  parts_.table->Enter(session, parts_.jobs->JobFor(*identity, session.uid(), now_ns));
+  parts_.table->Enter(session, parts_.jobs->JobFor(*identity, UserOf(session), now_ns));
   session.state = SessionState::kDetached;
   session.version = protocol::kNewestVersion;
   session.part = identity->part;

@@ -27,13 +27,13 @@ class ConnectionPolicy {
                    const SessionSlabs* slabs)
       : facts_(*facts), table_(*table), users_(*users), slabs_(*slabs) {}
 
-  Verdict Admit(uid_t uid, int64_t now_ns);
+  Verdict Admit(const User& user, int64_t now_ns);
   // Sessions that have sent no Hello in time. Looks at most once a second.
   std::vector<SessionId> TakeSilent(int64_t now_ns);
 
  private:
-  std::optional<SessionId> LeastOf(uid_t uid, const std::set<SessionId>& except) const;
-  std::optional<SessionId> LeastOfLargest(uid_t newcomer, int64_t at_least) const;
+  std::optional<SessionId> LeastOf(const User& user, const std::set<SessionId>& except) const;
+  std::optional<SessionId> LeastOfLargest(const User& newcomer, int64_t at_least) const;
   int RankOf(const Session& session) const;
 
   const NodeFacts& facts_;

@@ -4,7 +4,7 @@
 
 namespace spillway::agent {
 
-Job& JobLife::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) {
+Job& JobLife::JobFor(const JobIdentity& identity, const User& user, int64_t now_ns) {
   if (Job* const known = parts_.table->FindJobByKey(identity.key)) return *known;
   Job& job = parts_.table->AddJob(identity.key);
   job.name = identity.name;
@@ -12,11 +12,11 @@ Job& JobLife::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) {
       protocol::Text<64>(identity.command).view();  // cuts and cleans a name that the tenant chose
   job.source = identity.source;
   job.source_id = identity.id;
-  job.uid = uid;
+  job.uid = user.uid;
   job.since_ns = now_ns;
   job.owner = parts_.owners->AddJob(job);
   job.set_by_operator = parts_.terms->TakeRestored(job.key);
-  job.is_logged = parts_.users->TakeLogLine(uid, now_ns);
+  job.is_logged = parts_.users->TakeLogLine(user, now_ns);
   ++parts_.counters->jobs_started;
   parts_.services->JobStarted(ReportOf(job, *parts_.table, *parts_.facts, now_ns));
   return job;

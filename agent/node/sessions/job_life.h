@@ -24,7 +24,7 @@ class JobLife {
   };
   explicit JobLife(const Parts& parts) : parts_(parts) {}
 
-  Job& JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns);
+  Job& JobFor(const JobIdentity& identity, const User& user, int64_t now_ns);
   void EndIfEmpty(JobId id, int64_t now_ns);
 
  private:

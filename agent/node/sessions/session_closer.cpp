@@ -42,7 +42,7 @@ void SessionCloser::Forget(SessionId id, int64_t now_ns) {
   const JobId job_id = session.job;
   parts_.plans->Forget(id);
   if (Job* const job = parts_.table->FindJob(job_id)) LeaveJob(session, *job);
-  parts_.users->RemoveSession(session.uid(), now_ns);
+  parts_.users->RemoveSession(UserOf(session), now_ns);
   parts_.delivery->Forget(id);
   parts_.table->Remove(id);
   parts_.jobs->EndIfEmpty(job_id, now_ns);

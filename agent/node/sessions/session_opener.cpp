@@ -10,7 +10,7 @@ std::optional<SessionId> SessionOpener::Connect(std::unique_ptr<protocol::Channe
                                                 std::unique_ptr<Peer> peer, int64_t now_ns,
                                                 Entrance entrance) {
   ++parts_.counters->connections;
-  const ConnectionPolicy::Verdict verdict = policy_.Admit(peer->uid(), now_ns);
+  const ConnectionPolicy::Verdict verdict = policy_.Admit({peer->uid(), entrance}, now_ns);
   for (SessionId id : verdict.to_close)
     parts_.closer->Refuse(parts_.table->At(id),
                           {ErrorCode::kTooManySessions, "others need its place"}, now_ns);
@@ -20,7 +20,7 @@ std::optional<SessionId> SessionOpener::Connect(std::unique_ptr<protocol::Channe
         protocol::Error{.code = verdict.refusal->code, .reason = verdict.refusal->reason});
     return std::nullopt;
   }
-  parts_.users->AddSession(peer->uid());
+  parts_.users->AddSession({peer->uid(), entrance});
   Session& session = parts_.table->Add(std::move(channel), std::move(peer), now_ns);
   session.entrance = entrance;
   return session.id;
@@ -54,7 +54,7 @@ std::optional<Refusal> SessionOpener::BeginJob(Session& session, const protocol:
   const std::optional<JobIdentity> identity =
       parts_.services->IdentityOf(*session.peer, hello.leader_pid);
   if (!identity) return Refusal{ErrorCode::kOutOfOrder, "the process cannot be identified"};
-  Job& job = parts_.jobs->JobFor(*identity, session.uid(), now_ns);
+  Job& job = parts_.jobs->JobFor(*identity, UserOf(session), now_ns);
   parts_.table->Enter(session, job);
   session.state = SessionState::kJob;
   session.part = identity->part;

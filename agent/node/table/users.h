@@ -5,35 +5,50 @@
 // Limits log lines that any user can cause: jobs that begin and end, refused requests. Lines left
 // out are counted and reported.
 //
+// Note [Users of containers]
+// In containers many are root. Without user namespaces they are the host's root to the kernel. So
+// what comes by the jobs' socket counts apart: no container takes an operator's turn, or that of
+// the driver that prepares pods.
+//
 // Invariants
 //  1. A user is known at least as long as it has sessions.
 #pragma once
 
 #include <sys/types.h>
 
+#include <compare>
 #include <map>
 
 #include "agent/node/rate.h"
 #include "agent/node/services.h"
+#include "agent/node/table/session.h"
 
 namespace spillway::agent {
+
+struct User {
+  User(uid_t id, Entrance by = Entrance::kAll) : uid(id), entrance(by) {}
+  uid_t uid;
+  Entrance entrance;
+  auto operator<=>(const User&) const = default;
+};
+inline User UserOf(const Session& session) { return {session.uid(), session.entrance}; }
 
 class Users {
  public:
   explicit Users(NodeServices* services) : services_(services) {}
 
   // False: too fast.
-  bool TakeConnection(uid_t uid, int64_t now_ns, int64_t per_second);
-  bool TakeQuestion(uid_t uid, int64_t now_ns, int64_t per_second);
-  bool TakeLogLine(uid_t uid, int64_t now_ns);
+  bool TakeConnection(const User& user, int64_t now_ns, int64_t per_second);
+  bool TakeQuestion(const User& user, int64_t now_ns, int64_t per_second);
+  bool TakeLogLine(const User& user, int64_t now_ns);
 
-  void AddSession(uid_t uid) { ++users_[uid].sessions; }
+  void AddSession(const User& user) { ++users_[user].sessions; }
   // A user without sessions is forgotten, unless it connected just now.
-  void RemoveSession(uid_t uid, int64_t now_ns);
-  int64_t SessionsOf(uid_t uid) const;
+  void RemoveSession(const User& user, int64_t now_ns);
+  int64_t SessionsOf(const User& user) const;
 
  private:
-  struct User {
+  struct Use {
     Rate connections;
     Rate questions;  // of all its operator sessions
     Rate lines;
@@ -42,7 +57,7 @@ class Users {
   };
 
   NodeServices* const services_;
-  std::map<uid_t, User> users_;
+  std::map<User, Use> users_;
 };
 
 }  // namespace spillway::agent

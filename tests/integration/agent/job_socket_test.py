@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 
@@ -82,6 +83,41 @@ class JobSocketTest(JobSocketFixture):
         self.assertGreater(self.budget(self.jobs), 0)
         self.assertEqual(self.at_the_jobs("drain").returncode, 3)
         self.assertEqual(self.spillway("drain").returncode, 0)
+
+    def start_on_passed(self, *paths, names="a:b"):
+        listeners = []
+        for path in paths:
+            path.parent.mkdir(exist_ok=True)
+            listeners.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            self.addCleanup(listeners[-1].close)
+            listeners[-1].bind(str(path))
+            listeners[-1].listen()
+        log = open(self.folder / "log", "ab")
+        self.addCleanup(log.close)
+        places = " ".join(f"{3 + i}<&{listener.fileno()}" for i, listener in enumerate(listeners))
+        self.agent = subprocess.Popen(
+            ["bash", "-c", f'LISTEN_FDS={len(paths)} LISTEN_FDNAMES={names} LISTEN_PID=$$ exec "$@" {places}', "bash",
+             agent_test.BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml"],
+            stdout=log, stderr=log, pass_fds=[listener.fileno() for listener in listeners])
+
+    # Regression: systemd names a socket after its unit, unless the unit says FileDescriptorName=jobs. Then every
+    # container's root operated the node.
+    def test_a_passed_socket_without_its_name_is_for_jobs_all_the_same(self):
+        self.start_on_passed(self.jobs, self.path, names="renamed.socket:spillwayd.socket")
+        self.assertEqual(self.at_the_jobs("drain").returncode, 3)
+        self.assertEqual(self.spillway("drain").returncode, 0)
+
+    def test_an_unknown_passed_socket_is_an_error(self):
+        self.start_on_passed(self.path, self.folder / "other.sock", names="spillwayd.socket:spillwayd-other.socket")
+        self.assertEqual(self.agent.wait(agent_test.PATIENCE_S), 1)
+        self.assertIn("which is neither [agent] socket nor job_socket", self.log())
+        self.agent = None
+
+    def test_a_second_passed_socket_is_an_error(self):
+        self.start_on_passed(self.path, self.folder / "other.sock", names="listener:listener")
+        self.assertEqual(self.agent.wait(agent_test.PATIENCE_S), 1)
+        self.assertIn("two sockets were passed on for [agent] socket", self.log())
+        self.agent = None
 
     def test_what_lies_beside_it_is_an_error(self):
         self.configure('[planning]\nstore = "' + str(self.folder) + '/jobs/plans"\n')

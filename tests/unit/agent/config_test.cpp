@@ -203,9 +203,31 @@ TEST_F(ConfigFileTest, TheJobsSocketHasAFolderOfItsOwn) {
             Lines{"spillway.toml: [http] socket" + why});
   EXPECT_EQ(errors("[planning]\nstore = \"/run/spillway/jobs-of-others\"\n"), Lines{});
   Write("spillway.toml", "[agent]\njob_socket = \"/agent.sock\"\n");
-  EXPECT_EQ(Errors().size(), 1u);
+  EXPECT_EQ(Errors().size(), 2u);  // the whole machine's: the other socket, and the configuration
   Write("spillway.toml", "[agent]\njob_socket = \"@jobs\"\n");
   EXPECT_EQ(Errors(), Lines{"spillway.toml:2: '@jobs' is no whole path"});
+}
+
+// Regression: only texts were compared, and a link led containers to the other socket.
+TEST_F(ConfigFileTest, NoLinkLeadsJobsToTheAgentsOtherFiles) {
+  namespace fs = std::filesystem;
+  fs::create_directories(folder_ + "/agent");
+  fs::create_symlink(folder_ + "/agent", folder_ + "/jobs");
+  const auto errors = [&](const std::string& jobs) {
+    Write("spillway.toml", "[agent]\nsocket = \"" + folder_ +
+                               "/agent/agent.sock\"\njob_socket = \"" + jobs + "/jobs.sock\"\n");
+    return Errors();
+  };
+  const auto is_refused = [&](const std::string& what, const std::string& jobs) {
+    const Lines all = errors(jobs);
+    return std::any_of(all.begin(), all.end(), [&](const std::string& error) {
+      return error.starts_with("spillway.toml: " + what);
+    });
+  };
+  EXPECT_TRUE(is_refused("[agent] socket is in the folder", folder_ + "/jobs"));
+  EXPECT_TRUE(is_refused("the configuration is in the folder", folder_ + "/spillway.d/.."));
+  EXPECT_EQ(errors(folder_ + "/own"), Lines{});
+  EXPECT_TRUE(is_refused("all users may write to /tmp", "/tmp"));
 }
 
 TEST_F(ConfigFileTest, ACertificateNeedsItsKeyAndPathsAreWhole) {

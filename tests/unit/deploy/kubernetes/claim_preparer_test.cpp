@@ -288,12 +288,96 @@ TEST_F(ClaimPreparerTest, LooksAtSharedClaimsNowAndThenOnly) {
   ClaimPreparer preparer = Preparer();
   preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod}),
                     AddClaim("b", "gpu-1", 8 * kGi, {"3333"})});
+  EXPECT_TRUE(preparer.NotePods({kPod}, 0).ok());
   gets_ = 0;
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(preparer.NotePods({kPod}, kMinuteNs + i).ok());
   EXPECT_EQ(gets_, 1);
-  // All of its pods are there.
-  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 3 * kMinuteNs).ok());
+  // All of its pods are there, and the new one may have joined the other claim.
+  gets_ = 0;
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 3 * kMinuteNs + i).ok());
   EXPECT_EQ(gets_, 1);
+}
+
+// Regression: terms of a pod that joined claims of unequal size could not be stated. It ran without
+// a limit, and the others gave parts back for it.
+TEST_F(ClaimPreparerTest, APodThatJoinsUnequalClaimsIsBoundByTheLeast) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi), AddClaim("b", "gpu-2", 4 * kGi, {"3333"})});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  AddClaim("b", "gpu-2", 4 * kGi, {"3333", kOtherPod});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod, "3333"}, 0).ok());
+  EXPECT_EQ(expected_[kOtherPod],
+            (MemoryTerms{.guaranteed_bytes = 2 * kGi, .limit_bytes = 2 * kGi}));
+  EXPECT_EQ(Guaranteed(kPod), 4 * kGi);
+  EXPECT_EQ(Guaranteed("3333"), 2 * kGi);
+}
+
+// Regression: such a pod kept all of the claim, beside the part of the pod that had joined it.
+TEST_F(ClaimPreparerTest, APodWithUnequalPartsGivesThePartAway) {
+  const std::vector<ClaimName> claims = {AddClaim("a", "gpu-1", 8 * kGi),
+                                         AddClaim("b", "gpu-2", 8 * kGi)};
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare(claims);
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  EXPECT_EQ(Guaranteed(kPod) + Guaranteed(kOtherPod), 8 * kGi);
+  // It asked for the same on both, so kubelet's repeated call goes well.
+  EXPECT_TRUE(preparer.Prepare(claims).at("b-0").ok());
+}
+
+// Regression: the pod was known by its own claim, so nobody looked whether it had joined another.
+TEST_F(ClaimPreparerTest, APodThatIsKnownByAnotherClaimJoinsToo) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  preparer.Prepare({AddClaim("b", "gpu-2", 6 * kGi, {kOtherPod})});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  EXPECT_EQ(Guaranteed(kPod), 4 * kGi);
+  EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
+  EXPECT_EQ(State().claims.at("a-0").pods, (std::vector<std::string>{kPod, kOtherPod}));
+}
+
+// Regression: its part went to the others while it ran.
+TEST_F(ClaimPreparerTest, APodDeletedByForceKeepsItsPartWhileItRuns) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  AddClaim("a", "gpu-1", 8 * kGi, {kOtherPod});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  EXPECT_EQ(Guaranteed(kPod), 4 * kGi);
+  EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
+  EXPECT_TRUE(preparer.NotePods({kOtherPod}, kMinuteNs).ok());
+  EXPECT_EQ(Guaranteed(kOtherPod), 8 * kGi);
+  EXPECT_EQ(expected_.count(kPod), 0u);
+}
+
+// Regression: the pods of a new allocation were taken as users of the old one.
+TEST_F(ClaimPreparerTest, ANewAllocationIsKubeletsToPrepare) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  AddClaim("a", "gpu-2", 8 * kGi, {kPod, kOtherPod});
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  EXPECT_EQ(Guaranteed(kPod), 8 * kGi);
+  EXPECT_EQ(expected_.count(kOtherPod), 0u);
+}
+
+// Regression: what the agent refuses for good was stated every second.
+TEST_F(ClaimPreparerTest, ARefusalIsTriedAgainAtGrowingIntervals) {
+  constexpr int64_t kSecondNs = 1'000'000'000;
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  refusal_ = "no room";
+  told_.clear();
+  for (int64_t second = 0; second < 120; ++second)
+    EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, second * kSecondNs).text(), "no room");
+  EXPECT_LT(told_.size(), 20u);  // of two pods
+  // Nor does the driver restore everything again and again.
+  EXPECT_TRUE(preparer.Restore().ok());
+  EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, 121 * kSecondNs).text(), "no room");
+  refusal_.clear();
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 160 * kSecondNs).ok());
+  EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
 }
 
 // Regression: one such claim ended the division of all shared claims on the node.
@@ -370,6 +454,28 @@ TEST_F(ClaimPreparerTest, KeepsFilesOfClaimsThatADamagedStateMayHaveHad) {
   ASSERT_TRUE(base::WriteFile(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1"), "{}").ok());
   EXPECT_TRUE(Preparer().Restore().ok());
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1")));
+}
+
+// Regression: the state of a driver that kept no `counted` was put aside as damaged.
+TEST_F(ClaimPreparerTest, ReadsTheStateOfAnEarlierDriver) {
+  const auto device = [](const std::string& name, const std::string& limit) {
+    return R"([{"request": "gpu", "pool": "n1", "device": "gpu-1", "share": "", "gpu": "GPU-1",
+               "terms": {"guaranteed": 8589934592, "limit": )" +
+           limit + R"(}}], "namespace": "ml", "name": ")" + name + R"(", "pods": ["1111"]})";
+  };
+  ASSERT_TRUE(base::WriteFile(folder_ + "/state.json",
+                              R"({"schema": 1, "pods_to_forget": ["4444"], "claims": {
+                                  "a-0": {"devices": )" +
+                                  device("a", "8589934592") + R"(, "b-0": {"devices": )" +
+                                  device("b", "42949672960") + R"(, "c-0": {"devices": )" +
+                                  device("c", "42949672960") + "}}")
+                  .ok());
+  expected_["4444"] = {};
+  EXPECT_TRUE(Preparer().Restore().ok());
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_EQ(expected_.count("4444"), 0u);
+  // One claim of 8, and two of a class with the limit 40, which do not add up.
+  EXPECT_EQ(expected_[kPod], (MemoryTerms{.guaranteed_bytes = 24 * kGi, .limit_bytes = 40 * kGi}));
 }
 
 TEST_F(ClaimPreparerTest, AMissingStateMeansNoFileIsAStray) {

@@ -74,10 +74,14 @@ TEST_F(DriverOptionsTest, SaysWhatIsWrong) {
             "there is nothing to serve; with --claims=off, add --slots N");
   EXPECT_EQ(WhyNot({"--node=n1", "--cdi=cdi"}),
             "'cdi' is no absolute path: containers and kubelet use it too");
-  EXPECT_EQ(WhyNot({"--node=n1", "--job-socket=/run/spillway/jobs.sock"}),
-            "the folder of --job-socket has the agent's other socket, too: containers mount that "
-            "folder, and their root would operate the node; give [agent] job_socket of spillwayd a "
-            "folder of its own");
+  // Regression: only the texts were compared.
+  for (const char* const beside :
+       {"/run/spillway/jobs.sock", "/run//spillway/jobs.sock", "/run/spillway/x/../jobs.sock",
+        "/proc/self/root/run/spillway/j"})
+    EXPECT_EQ(WhyNot({"--node=n1", std::string("--job-socket=") + beside}),
+              "the folder of --job-socket has /run/spillway/agent.sock, too: containers mount that "
+              "folder, and their root would operate the node; give [agent] job_socket of spillwayd "
+              "a folder of its own");
   EXPECT_EQ(WhyNot({"--node=n1", "--instance=../x"}), "'../x' is no name in Kubernetes");
   EXPECT_FALSE(WhyNot({"--node=n1", "more"}).empty());
 }

@@ -59,5 +59,36 @@ TEST(SlicePublisherTest, RepeatsAWriteAtGrowingIntervals) {
   publishing.join();
 }
 
+class AbsentServer : public QuarrelsomeServer {
+ public:
+  base::Result<ApiAnswer> Get(const std::string&, int64_t) override {
+    while_asked();
+    return base::Error{"away"};
+  }
+
+  std::function<void()> while_asked;
+};
+
+// Regression: a taint came up to 30 s late if the publisher was just waiting after a failure.
+TEST(SlicePublisherTest, ANewOfferWaitsForNoPause) {
+  constexpr int kOffers = 12;  // pauses after as many failures take more than a minute
+  AbsentServer server;
+  SlicePublisher publisher(&server, "n1", [](const std::string&) {});
+  int offers = 0;
+  const auto offer = [&] {
+    publisher.Offer({{}, {{"spillway.dev/drained", std::to_string(offers)}}});
+  };
+  server.while_asked = [&] {
+    if (++offers == kOffers) server.enough.set_value();
+    if (offers < kOffers) offer();
+  };
+  offer();
+  std::thread publishing([&] { publisher.Run(); });
+  EXPECT_EQ(server.enough.get_future().wait_for(std::chrono::seconds(10)),
+            std::future_status::ready);
+  publisher.Stop();
+  publishing.join();
+}
+
 }  // namespace
 }  // namespace spillway::kubernetes

@@ -100,6 +100,43 @@ TEST_F(ConnectionPolicyTest, NobodyGivesWayToAUserThatHasAsMany) {
   EXPECT_EQ(policy_.Admit(1002, kSecond).refusal->reason, "the node has too many sessions");
 }
 
+TEST_F(ConnectionPolicyTest, ACrowdInContainersTakesNoPlaceOfOperators) {
+  const auto inside = [&](SessionState state) {
+    users_.AddSession({0, Entrance::kJobsOnly});
+    Session& session = NewSession(1, 0);
+    session.entrance = Entrance::kJobsOnly;
+    session.state = state;
+    return session.id;
+  };
+  const SessionId operating = Connected(0, SessionState::kOperator);
+  const SessionId first = inside(SessionState::kNew);
+  inside(SessionState::kNew);
+  inside(SessionState::kNew);
+
+  // The node is full, and so is the crowd's own limit.
+  EXPECT_EQ(policy_.Admit({0, Entrance::kJobsOnly}, kSecond).to_close, Closing{first});
+  EXPECT_EQ(policy_.Admit(0, kSecond).to_close, Closing{operating})
+      << "an operator gives way to its own user alone";
+  table_.At(operating).state = SessionState::kDetached;
+  EXPECT_EQ(policy_.Admit(0, kSecond).to_close, Closing{first});
+}
+
+TEST_F(ConnectionPolicyTest, ManyUsersInContainersLeavePlacesForOperators) {
+  facts_.config.limits.sessions = 32;
+  for (uid_t uid = 0; uid < 30; ++uid) {
+    const User inside(uid, Entrance::kJobsOnly);
+    EXPECT_FALSE(policy_.Admit(inside, kSecond).refusal);
+    users_.AddSession(inside);
+    Session& session = NewSession(1, uid);
+    session.entrance = Entrance::kJobsOnly;
+    session.state = SessionState::kDetached;
+  }
+  EXPECT_TRUE(policy_.Admit({30, Entrance::kJobsOnly}, kSecond).refusal);
+  const ConnectionPolicy::Verdict operating = policy_.Admit(0, kSecond);
+  EXPECT_FALSE(operating.refusal);
+  EXPECT_TRUE(operating.to_close.empty());
+}
+
 // A reload may lower both limits below what is there.
 TEST_F(ConnectionPolicyTest, BothLimitsTakeOneEach) {
   const SessionId first = Connected(1000);

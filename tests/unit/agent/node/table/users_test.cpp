@@ -33,6 +33,27 @@ TEST(UsersTest, LimitsConnectionsAndQuestionsSeparately) {
   EXPECT_TRUE(users.TakeConnection(1000, 2 * kSecond, 1));
 }
 
+// Regression: root of one container, which connected all the time, kept operators and the driver of
+// Kubernetes out.
+TEST(UsersTest, UsersInContainersCountApart) {
+  FakeServices services;
+  Users users(&services);
+  const User inside(0, Entrance::kJobsOnly);
+  users.AddSession(inside);
+  EXPECT_TRUE(users.TakeConnection(inside, kSecond, 1));
+  EXPECT_TRUE(users.TakeQuestion(inside, kSecond, 1));
+  for (int i = 0; i < 6; ++i) users.TakeLogLine(inside, kSecond);
+
+  EXPECT_EQ(users.SessionsOf(0), 0);
+  EXPECT_TRUE(users.TakeConnection(0, kSecond, 1));
+  EXPECT_TRUE(users.TakeQuestion(0, kSecond, 1));
+  EXPECT_TRUE(users.TakeLogLine(0, kSecond));
+
+  EXPECT_TRUE(users.TakeLogLine(inside, 2 * kSecond));
+  EXPECT_EQ(services.warnings.at(0),
+            "user 0 in containers caused 1 lines too many, which are left out");
+}
+
 // Otherwise a user could reconnect faster than allowed by leaving no session behind.
 TEST(UsersTest, RemembersTheRateOfAUserThatHasJustLeft) {
   FakeServices services;
