@@ -5,7 +5,7 @@
 steady      sets its ranges again and again, until FOLDER/end exists.
 dependent   enqueues work that waits for a later call of its own, and makes that call after three
             seconds: by then it is another job's turn.
-renewing    computes nothing for three seconds, then sets memory of a new context.
+renewing    computes nothing until FOLDER/renew exists, then sets memory of a new context.
 """
 import ctypes as c
 import os
@@ -79,8 +79,9 @@ def be_dependent(memory):
         raise SystemExit("wrong bytes")
 
 
-def be_renewed(context):
-    time.sleep(3)
+def be_renewed(context, folder):
+    while not os.path.exists(f"{folder}/renew"):
+        time.sleep(0.02)
     call("cuCtxDestroy_v2", context)
     call("cuCtxCreate_v2", c.byref(context), 0, 0)
     print("renewed", flush=True)
@@ -98,7 +99,7 @@ def main():
     elif kind == "dependent":
         be_dependent(memory)
     else:
-        be_renewed(context)
+        be_renewed(context, folder)
     print("done", flush=True)
 
 

@@ -104,6 +104,8 @@ class TurnsTest(job_test.JobFixture):
         self.await_turn_of(jobs[1])
         self.stop(signal.SIGKILL)
         self.start()
+        # The new agent once believed that jobs need only what they hold: all of them fit, and shared.
+        self.await_turns(lambda turns: sorted(turn["state"] for turn in turns.values()) == ["runs", "waits"], "a turn")
         for job in (jobs[0], jobs[1]):
             self.await_turn_of(job)
         for job, name in zip(jobs, self.names):
@@ -175,10 +177,15 @@ class TurningJobsTest(job_test.JobFixture):
         self.await_state(renewing, "shares")
         steady = self.begin_job("steady")
         self.await_state(steady, "runs")
+        self.await_state(renewing, "waits")
+        self.agent.send_signal(signal.SIGSTOP)  # no word of the agent's opens the gate
+        self.addCleanup(self.agent.send_signal, signal.SIGCONT)
+        (self.folder / "renewing" / "renew").touch()
         agent_test.wait_for(lambda: self.output("renewing"), lambda text: "renewed" in text, job_test.PATIENCE_S)
         time.sleep(1)  # its calls would have ended long ago
         self.assertIsNone(renewing.poll(), self.output("renewing"))
         self.assertNotIn("done", self.output("renewing"))
+        self.agent.send_signal(signal.SIGCONT)
         self.finish_steady(steady)
         self.assertEqual(renewing.wait(job_test.PATIENCE_S), 0, self.output("renewing"))
 
