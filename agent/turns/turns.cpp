@@ -4,6 +4,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "agent/arbiter/amounts.h"
 #include "base/units.h"
 
 namespace spillway::agent {
@@ -27,6 +28,10 @@ const TurnPart* PartOn(const TurnJob& job, DeviceId device) {
     if (part.device == device) return &part;
   }
   return nullptr;
+}
+
+int64_t NeedOf(const TurnPart& part, const TurnDevice& device) {
+  return part.is_need_known ? part.need_bytes : std::max(part.need_bytes, device.memory_bytes);
 }
 
 bool IsTaker(const TurnPart& part) { return part.may_take && part.choice != TurnsChoice::kNever; }
@@ -125,8 +130,9 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
       continue;
     }
     if (now_ns - entry.active_ns > (device.is_on ? kRecentInTurnsNs : kRecentNs)) continue;
+    if (!part->is_need_known && !device.is_on) continue;
     ++takers;
-    needed += part->need_bytes;
+    AddTo(needed, NeedOf(*part, facts));
     is_asked = is_asked || part->choice == TurnsChoice::kAlways;
     parks = parks || part->parks;
     permille += entry.rates.at(id).permille;
@@ -199,10 +205,10 @@ class Turns::Round {
     for (Taker& taker : takers_) {
       taker.entry->swap_ns = SwapNs(taker);
       const int64_t weight = std::min(taker.job->weight / least_weight, kMostWeight);
-      lengths_[taker.job->id] = taker.entry->swap_ns +
-                                weight * std::max(turns_.rules_.quantum_ns,
-                                                  turns_.rules_.cost_factor * taker.entry->swap_ns);
-      turns_.longest_turn_ns_ = std::max(turns_.longest_turn_ns_, lengths_[taker.job->id]);
+      taker.entry->length_ns = taker.entry->swap_ns +
+                               weight * std::max(turns_.rules_.quantum_ns,
+                                                 turns_.rules_.cost_factor * taker.entry->swap_ns);
+      turns_.longest_turn_ns_ = std::max(turns_.longest_turn_ns_, taker.entry->length_ns);
       for (const TurnPart* part : taker.parts) Count(*part);
     }
   }
@@ -244,7 +250,8 @@ class Turns::Round {
 
   void EndTurns() {
     for (Taker& taker : takers_) {
-      const bool is_silent = now_ns_ - taker.job->heard_ns > turns_.rules_.silent_ns;
+      const bool is_silent =
+          now_ns_ - taker.job->heard_ns > std::max(turns_.rules_.silent_ns, taker.job->silent_ns);
       const bool is_stuck =
           taker.entry->runs && now_ns_ - taker.entry->progress_ns > turns_.rules_.stuck_ns;
       taker.wants = taker.wants && !is_silent;
@@ -283,7 +290,8 @@ class Turns::Round {
       if (!KeepsTurn(runner) || entry.is_privileged) continue;
       if (now_ns_ - entry.begun_ns < 2 * entry.swap_ns) continue;
       for (const Taker& other : takers_) {
-        const bool wants = other.wants && !other.entry->runs && ShareDevice(runner, other);
+        const bool wants = other.wants && !other.entry->runs && !other.job->is_overdue &&
+                           ShareDevice(runner, other);
         if (!wants || RankOf(other) >= RankOf(runner)) continue;
         runner.lost = TurnReason::kPreempted;
         runner.entry->waiting_ns = now_ns_;
@@ -295,7 +303,8 @@ class Turns::Round {
   bool Fits(const Taker& taker) const {
     return std::all_of(taker.parts.begin(), taker.parts.end(), [&](const TurnPart* part) {
       if (reserved_.count(part->device) != 0) return false;
-      const int64_t more_bytes = std::max<int64_t>(part->need_bytes - part->stays_bytes, 0);
+      const int64_t need_bytes = NeedOf(*part, FactsOf(part->device));
+      const int64_t more_bytes = std::max<int64_t>(need_bytes - part->stays_bytes, 0);
       return running_.count(part->device) == 0 || more_bytes <= free_.at(part->device);
     });
   }
@@ -304,7 +313,7 @@ class Turns::Round {
       int64_t& free_bytes = free_[part->device];
       const int64_t most_bytes = part->stays_bytes + std::max<int64_t>(free_bytes, 0);
       taker.entry->start_bytes[part->device] = std::min(part->need_bytes, most_bytes);
-      free_bytes -= std::max<int64_t>(part->need_bytes - part->stays_bytes, 0);
+      free_bytes -= std::max<int64_t>(NeedOf(*part, FactsOf(part->device)) - part->stays_bytes, 0);
       running_.insert(part->device);
     }
     given_.insert(taker.job->id);
@@ -336,8 +345,9 @@ class Turns::Round {
       if (taker.wants && given_.count(taker.job->id) == 0) contenders.push_back(&taker);
     }
     const auto place_of = [this](const Taker* taker) {
-      return std::tuple(!IsStarving(*taker), taker->lost == TurnReason::kStuck, RankOf(*taker),
-                        taker->entry->waiting_ns, taker->job->id);
+      return std::tuple(!IsStarving(*taker), taker->job->is_overdue,
+                        taker->lost == TurnReason::kStuck, RankOf(*taker), taker->entry->waiting_ns,
+                        taker->job->id);
     };
     std::sort(contenders.begin(), contenders.end(),
               [&](const Taker* a, const Taker* b) { return place_of(a) < place_of(b); });
@@ -363,7 +373,7 @@ class Turns::Round {
     entry.is_privileged = IsStarving(taker);
     Take(taker);
     entry.begun_ns = now_ns_;
-    entry.until_ns = now_ns_ + lengths_.at(taker.job->id);
+    entry.until_ns = now_ns_ + entry.length_ns;
     const TurnReason reason = entry.is_privileged ? TurnReason::kStarved
                               : contenders == 1   ? TurnReason::kAlone
                                                   : TurnReason::kNext;
@@ -408,7 +418,6 @@ class Turns::Round {
   const std::span<const TurnJob> jobs_;
   const int64_t now_ns_;
   std::vector<Taker> takers_;
-  std::map<JobId, int64_t> lengths_;
   std::map<DeviceId, int64_t> free_;
   std::set<DeviceId> reserved_, running_;
   std::set<JobId> given_;
@@ -442,6 +451,7 @@ void Turns::Update(std::span<const TurnDevice> devices, std::span<const TurnJob>
           entry.runs ? entry.until_ns : 0,
           entry.runs && start != entry.start_bytes.end() ? start->second : 0,
           entry.swap_ns,
+          entry.length_ns,
           LevelOf(entry)};
     }
   }

@@ -12,11 +12,14 @@
 // twice as much for kSettleNs. It goes back when the takers fit with a sixteenth to spare.
 //
 // Note [Order of turns]
-// Jobs that waited for starving_ns() come first, and cannot be preempted. Then higher priority,
-// then lower level, then who waits longest. The level rises with the time that a job has had turns,
-// and falls while the job is idle: so interactive jobs stay above batch jobs. A job that waits
-// ends the turn of one below it by priority or level, once that one had the time of its swap. Among
-// equals a turn lasts its length: cost_factor times its swap, and at least quantum_ns.
+// Jobs that waited for starving_ns() come first, and cannot be preempted. A job that is overdue
+// with memory comes after all others: otherwise memory that cannot leave would spoil the turns of
+// others again and again. It may need a turn to free that memory, so it starves no longer than
+// others. Then higher priority, then lower level, then who waits longest. The level rises with the
+// time that a job has had turns, and falls while the job is idle: so interactive jobs stay above
+// batch jobs. A job that waits ends the turn of one below it by priority or level, once that one
+// had the time of its swap. Among equals a turn lasts its length: cost_factor times its swap, and
+// at least quantum_ns.
 //
 // Invariants
 //  1. The needs of the jobs that run on a device fit its memory, or there is only one such job.
@@ -24,7 +27,8 @@
 //     later ones from taking these: nobody starves, and nobody holds one while waiting for another.
 //  3. While any taker is active, one of them runs on each device in turns for which it is not kept
 //     free by 2.
-//  4. A taker that is idle, silent (stopped) or stuck loses its turn if another wants the memory.
+//  4. A job whose need is unknown does not fit beside others, and takes no device into turns.
+//  5. A taker that is idle, silent (stopped) or stuck loses its turn if another wants the memory.
 #pragma once
 
 #include <array>
@@ -57,6 +61,7 @@ struct TurnPart {
   bool may_take = true;  // all its processes know how, and its guarantee is no more than its floor
   TurnsChoice choice = TurnsChoice::kAuto;
   int64_t need_bytes = 0;      // to run without evicting
+  bool is_need_known = true;   // else its processes have not all said yet
   int64_t stays_bytes = 0;     // while it waits
   int64_t budgeted_bytes = 0;  // now
   int64_t stall_ns = 0;        // since it began
@@ -68,8 +73,10 @@ struct TurnJob {
   int32_t weight = 1;
   int32_t priority = 0;
   bool active = true;
-  int64_t heard_ns = 0;    // of its quietest process
-  int64_t operations = 0;  // since it began
+  int64_t heard_ns = 0;     // of its quietest process
+  int64_t silent_ns = 0;    // a silence as long as this says nothing, whatever the rules say
+  bool is_overdue = false;  // it has not returned memory in time
+  int64_t operations = 0;   // since it began
   std::vector<TurnPart> parts;
 };
 
@@ -104,6 +111,7 @@ struct TurnView {
   int64_t until_ns = 0;  // of a job that runs; it may go on while nobody waits
   int64_t start_bytes = 0;
   int64_t swap_ns = 0;
+  int64_t length_ns = 0;  // of its turns
   int level = 0;
   bool operator==(const TurnView&) const = default;
 };
@@ -149,7 +157,7 @@ class Turns {
     int64_t active_ns = 0;   // last seen so
     int64_t operations = 0, progress_ns = 0;
     int64_t used_ns = 0;
-    int64_t swap_ns = 0;
+    int64_t swap_ns = 0, length_ns = 0;
     bool takes = false;  // it has a device in turns
     std::map<DeviceId, Rate> rates;
     std::map<DeviceId, int64_t> start_bytes;

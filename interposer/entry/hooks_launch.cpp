@@ -162,8 +162,9 @@ SPILLWAY_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS
                                                               unsigned int count,
                                                               unsigned int flags) {
   const ReentryGuard guard;
+  auto call = [&] { return Driver().cuLaunchCooperativeKernelMultiDevice(launches, count, flags); };
+  if (!guard.IsOutermost() || !launches) return call();
   const spillway::interposer::TurnPass turn;
   const spillway::entry::BeginningJobs beginning;
-  auto call = [&] { return Driver().cuLaunchCooperativeKernelMultiDevice(launches, count, flags); };
-  return guard.IsOutermost() && launches ? AroundEach(launches, count, call) : call();
+  return AroundEach(launches, count, call);
 }

@@ -1,5 +1,7 @@
 #include "interposer/execute/grants.h"
 
+#include <utility>
+
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 
@@ -28,26 +30,57 @@ void Grants::MeetBudget() {
   state_.counters.over_budget_ns += MonotonicNs() - start_ns;
 }
 
-// Null: none, none that fits, or nothing may begin now.
-Range* Grants::NextToBringBack() {
+bool Grants::MayBringBack() {
   Residency& residency = state_.residency;
-  if (residency.parking() || residency.copies().link().WaitNs(protocol::Direction::kToDevice) > 0)
-    return nullptr;
-  Range* next = nullptr;
-  residency.ForEachLive([&](Range* range) {
-    const bool is_later = !next || range->last_touch > next->last_touch;
-    if (range->place == Place::kHost && is_later) next = range;
-  });
-  const bool fits =
-      next && residency.chunks().held_bytes() + next->size_bytes <= state_.budget.bytes();
-  return fits ? next : nullptr;
+  return !residency.parking() &&
+         residency.copies().link().WaitNs(protocol::Direction::kToDevice) == 0;
 }
 
-// Asks the driver nothing unless there is something to do: it is called again and again.
+bool Grants::HasRoomFor(const Range& range) {
+  return state_.residency.chunks().held_bytes() + range.size_bytes <= state_.budget.bytes();
+}
+
+// The most recently used of the evicted ranges, in this order. One scan serves a batch: a job may
+// have ten thousand ranges.
+Grants::Batch Grants::NextToBringBack() {
+  Batch batch;
+  state_.residency.ForEachLive([&](Range* range) {
+    if (range->place != Place::kHost) return;
+    const bool is_full = batch.size() == kBatch;
+    if (is_full && batch[kBatch - 1]->last_touch >= range->last_touch) return;
+    is_full ? void(batch[kBatch - 1] = range) : batch.push_back(range);
+    for (size_t at = batch.size() - 1; at > 0 && batch[at - 1]->last_touch < batch[at]->last_touch;
+         --at)
+      std::swap(batch[at - 1], batch[at]);
+  });
+  return batch;
+}
+
+// False: there is no more to do now.
+bool Grants::BringBackBatch() {
+  if (!MayBringBack()) return false;
+  const Batch batch = NextToBringBack();
+  for (Range* const range : batch) {
+    if (!MayBringBack() || !HasRoomFor(*range) ||
+        !state_.residency.Restore(range, TraceCause::kPrefetch))
+      return false;
+  }
+  return !batch.empty();
+}
+
+// Nothing is looked for until memory or the budget has changed: it is called again and again.
+bool Grants::MayHaveToBringBack() {
+  const size_t held_bytes = state_.residency.chunks().held_bytes();
+  const size_t budget_bytes = state_.budget.bytes();
+  const bool is_known =
+      held_bytes == brought_back_.held_bytes && budget_bytes == brought_back_.budget_bytes;
+  return !is_known && held_bytes < budget_bytes && MayBringBack();
+}
+
 void Grants::BringBack() {
   {
     const StateLock lock(state_.locks);
-    if (!NextToBringBack()) return;
+    if (!MayHaveToBringBack()) return;
   }
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
@@ -55,8 +88,9 @@ void Grants::BringBack() {
   bool has_more = true;
   while (has_more) {
     const StateLock lock(state_.locks);
-    Range* const next = NextToBringBack();
-    has_more = next && state_.residency.Restore(next, TraceCause::kPrefetch);
+    has_more = BringBackBatch();
+    if (!has_more && MayBringBack())
+      brought_back_ = {state_.residency.chunks().held_bytes(), state_.budget.bytes()};
   }
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/inline_vector.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
@@ -76,7 +77,13 @@ class Grants {
 
  private:
   void ChangeBudget(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_EXCLUDES(kStateLock);
-  Range* NextToBringBack() SPILLWAY_REQUIRES(kStateLock);
+  static constexpr size_t kBatch = 32;
+  using Batch = base::InlineVector<Range*, kBatch>;
+  Batch NextToBringBack() SPILLWAY_REQUIRES(kStateLock);
+  bool MayBringBack() SPILLWAY_REQUIRES(kStateLock);
+  bool HasRoomFor(const Range& range) SPILLWAY_REQUIRES(kStateLock);
+  bool MayHaveToBringBack() SPILLWAY_REQUIRES(kStateLock);
+  bool BringBackBatch() SPILLWAY_REQUIRES(kStateLock);
   bool IsOverBudget() SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
@@ -84,6 +91,11 @@ class Grants {
   Parking& parking_;
   Eviction& eviction_;
   BudgetSchedule schedule_;
+  struct BroughtBack {
+    size_t held_bytes = 0, budget_bytes = 0;
+  };
+  // No evicted memory fitted then.
+  BroughtBack brought_back_ SPILLWAY_GUARDED_BY(kStateLock);
   std::atomic<std::int64_t> link_permille_{1000};
   std::atomic<size_t> workspace_limit_bytes_{SIZE_MAX};
   std::atomic<size_t> kept_for_plans_bytes_{0};

@@ -12,8 +12,13 @@
 // call is inside, and none comes in. The first Hold finds passes that were not counted yet; the
 // job's own counts of calls (JobView::AnyCallInside) tell of these.
 //
+// Note [Captures pass]
+// While any thread captures, the gate holds no call of the process, on any thread: the capture may
+// need another thread's call, and a call says too late that it belongs to a capture. So a process
+// that captures all the time does not wait for its turns.
+//
 // Invariants
-//  1. No call waits here while a stream capture goes on.
+//  1. No call waits here while a stream capture goes on. (Note [Captures pass])
 //  2. A thread that waits here holds no lock of ours, and the process counts as active.
 #pragma once
 

@@ -401,6 +401,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_need_bytes = device.reported_need_ns = 0;
   device.reported_account = {};
   device.reported_steps = {};
+  device.reported_allocated_bytes.reset();
   device.reported_workspaces = {};
   device.has_workspace_limit = false;
   device.turn.reset();

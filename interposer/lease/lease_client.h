@@ -156,7 +156,7 @@ class LeaseClient {
     int64_t reported_need_ns = 0;
     protocol::Account reported_account;
     protocol::StepTimes reported_steps;
-    int64_t reported_allocated_bytes = 0;
+    std::optional<int64_t> reported_allocated_bytes;
     protocol::WorkspaceUse reported_workspaces;
     int64_t reported_parts_ns = 0;
   };

@@ -21,6 +21,7 @@
 #include "interposer/planning/device_identity.h"
 #include "interposer/planning/driver_section.h"
 #include "interposer/planning/planner_thread.h"
+#include "interposer/planning/session_messages.h"
 #include "interposer/planning/slab_delivery.h"
 #include "interposer/planning/usage_report.h"
 #include "protocol/socket_channel.h"
@@ -77,7 +78,9 @@ void AgentSession::Attach(JobMemory* memory) {
     device->idleness.Begin(device->grown_ns);
     device->wanted_peak_bytes = 0;
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
+    if (device->turn.Waits()) memory->grants().KeepBudgetForPlans();
     if (device->standing == Standing::kGranted) Apply(device);
+    UpdateGate();
     if (device->terms)
       memory->grants().JoinLink(device->place, device->terms.get(), device->lanes.get());
   }
@@ -89,7 +92,9 @@ void AgentSession::Detach(JobMemory* memory) {
   for (;; base::Pause(kShortPauseNs)) {
     const MutexLock lock(mutex_);
     for (Device& device : devices_) {
-      if (device.memory == memory) device.memory = nullptr;
+      if (device.memory != memory) continue;
+      device.memory = nullptr;
+      device.turn.EndDraining();
     }
     UpdateGate();
     if (served_ != memory) return;
@@ -150,11 +155,7 @@ void AgentSession::GiveUpOnAgent() {
     if (!device.memory || device.standing != Standing::kAsking) continue;
     const bool is_required = ProcessConfig().agent_required;
     device.standing = is_required ? Standing::kRejected : Standing::kAlone;
-    fprintf(stderr,
-            "spillway: the agent at %s is not there or does not take this job; %s until it does\n",
-            address_.c_str(),
-            is_required ? "it is required, and the job gets no device memory"
-                        : "the budget of `spillway run` stands");
+    session_messages::SayGivenUp(address_, is_required);
   }
 }
 
@@ -230,10 +231,7 @@ void AgentSession::NoteAgentAbsent(std::uint32_t number, Absence how) {
   if (!device) return;
   if (device->turn.Forget()) {
     UpdateGate();
-    fprintf(stderr,
-            "spillway: the agent at %s, which gives the job its turns, is gone or does not answer; "
-            "the job goes on with its last budget\n",
-            address_.c_str());
+    session_messages::SayTurnsEnded(address_);
   }
   const bool has_nothing = device->standing == Standing::kGranted && device->granted_bytes == 0;
   if (device->standing != Standing::kQueued && !has_nothing) return;
@@ -241,10 +239,7 @@ void AgentSession::NoteAgentAbsent(std::uint32_t number, Absence how) {
   if (!is_required) device->standing = Standing::kAlone;
   if (!is_required && device->memory)
     device->memory->grants().GrantBudget(static_cast<size_t>(device->own_budget_bytes));
-  fprintf(stderr, "spillway: the agent at %s, which the job waits for, %s; %s until it %s\n",
-          address_.c_str(), how == Absence::kGone ? "is gone" : "does not answer",
-          is_required ? "it is required, and the job waits" : "the budget of `spillway run` stands",
-          how == Absence::kGone ? "comes back" : "does");
+  session_messages::SayAbsent(address_, how, is_required);
 }
 
 void AgentSession::SetHostLimit(const protocol::Grant& grant) {
@@ -369,12 +364,8 @@ void AgentSession::Admission(const protocol::Admission& admission) {
   const Standing standing = StandingBy(admission.state);
   if (std::exchange(device->standing, standing) == standing || standing == Standing::kAdmitted)
     return;
-  const std::string reason(admission.reason.view());
-  fprintf(stderr,
-          standing == Standing::kQueued ? "spillway: the job waits in the agent's queue, to begin "
-                                          "when there is memory for it: %s\n"
-                                        : "spillway: the agent gives the job no memory: %s\n",
-          reason.c_str());
+  session_messages::SayNotAdmitted(standing == Standing::kQueued,
+                                   std::string(admission.reason.view()));
 }
 
 void AgentSession::TakePlanReply(const protocol::PlanReply& reply,
@@ -473,10 +464,13 @@ void AgentSession::RunShrinking() {
 
 std::int64_t AgentSession::ShrinkPauseMs() {
   const MutexLock lock(mutex_);
-  const bool is_changing = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+  return IsTurnChanging() ? kTurnPauseMs : kLongestPauseMs;
+}
+
+bool AgentSession::IsTurnChanging() {
+  return std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
     return device.memory && (device.turn.is_draining() || device.turn.is_starting());
   });
-  return is_changing ? kTurnPauseMs : kLongestPauseMs;
 }
 
 void AgentSession::ServeMemory() {
@@ -542,10 +536,18 @@ void AgentSession::StartTurns() {
 
 void AgentSession::EndStarting() {
   const MutexLock lock(mutex_);
-  const JobMemory* const memory = std::exchange(served_, nullptr);
+  BeginTurns(std::exchange(served_, nullptr));
+}
+
+// `brought_back`: by the shrink thread, which comes first. If it is busy, it may wait for work that
+// a held call would begin.
+void AgentSession::BeginTurns(const JobMemory* brought_back) {
+  const std::uint64_t now_ns = MonotonicNs();
   for (Device& device : devices_) {
-    if (!device.memory || device.memory != memory) continue;
-    if (device.turn.TryToStart(device.granted_bytes, device.own_budget_bytes, MonotonicNs()))
+    if (!device.memory) continue;
+    const bool may_start =
+        served_ || device.memory == brought_back || device.turn.IsPatienceOver(now_ns);
+    if (may_start && device.turn.TryToStart(device.granted_bytes, device.own_budget_bytes, now_ns))
       device.memory->grants().EndKeepingForPlans();
   }
   UpdateGate();
@@ -563,7 +565,6 @@ JobMemory* AgentSession::TakeShrinking() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
   EndShrinking(now_ns);
-  EndDraining(now_ns);
   for (Device& device : devices_) {
     if (!device.memory || !device.shrink.IsDue(now_ns)) continue;
     device.shrink.Begin();
@@ -587,6 +588,9 @@ bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
   const MutexLock lock(mutex_);
   if (!section.may_call()) return false;
   *next_ns = client_.Step(static_cast<std::int64_t>(MonotonicNs()));
+  EndDraining(MonotonicNs());
+  BeginTurns(nullptr);
+  if (IsTurnChanging()) *next_ns = 0;
   *file = client_.file();
   if (*file < 0 && !client_.is_put_off()) GiveUpOnAgent();
   return true;

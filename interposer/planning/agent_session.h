@@ -2,7 +2,9 @@
 //
 // Threads: runtime calls Attach and Detach with its lock held. The first Attach starts two threads
 // with all signals blocked. They take the locks of the jobs' memory like any calling thread.
-//  - The lease thread talks with the agent. So a grant never waits for a plan in the making.
+//  - The lease thread talks with the agent. So a grant never waits for a plan in the making. It
+//    also ends draining, and begins turns while the shrink thread is busy: that one may wait for
+//    work that a held call would begin.
 //  - The shrink thread empties memory after a budget was lowered (Grants::MeetBudget), while the
 //    lease thread reports progress. It also asks the devices of inactive jobs if they are idle.
 // It exists only if the launcher named an agent.
@@ -20,11 +22,11 @@
 //     agent is still notified of the exit if that takes only a moment.
 //  6. Invariants 1 to 5 hold for host memory, too. Plans and copies obey the job's link share.
 //  7. Memory that the process holds at exit stays charged to it until the process has ended.
-//  8. If the shrink thread cannot start, the lease thread does its work. Without it there is no
-//     agent.
+//  8. If the shrink thread cannot start, the lease thread does its work: then a turn may begin
+//  late.
+//     Without the lease thread there is no agent.
 //  9. While a device is in turns and it is not the process's turn, the gate (turn_gate.h) is held.
-//  A
-//     smaller budget comes into force, and is confirmed, once no call is inside, or after
+//     A smaller budget comes into force, and is confirmed, once no call is inside, or after
 //     DeviceTurn::kDrainPatienceNs. When the turn comes, memory comes back as the grants grow; the
 //     gate opens with the grant that suffices, or after the agent's patience. It also opens when
 //     the agent is gone for as long as a queued job would wait, and at exit.
@@ -116,6 +118,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   JobMemory* TakeStarting() SPILLWAY_EXCLUDES(mutex_);
   void EndStarting() SPILLWAY_EXCLUDES(mutex_);
   void StartTurns() SPILLWAY_EXCLUDES(mutex_);
+  void BeginTurns(const JobMemory* brought_back) SPILLWAY_REQUIRES(mutex_);
+  bool IsTurnChanging() SPILLWAY_REQUIRES(mutex_);
   std::int64_t ShrinkPauseMs() SPILLWAY_EXCLUDES(mutex_);
   void Release(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);

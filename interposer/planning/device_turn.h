@@ -4,8 +4,7 @@
 // Invariants
 //  1. While HoldsGate, the process's calls wait (turn_gate.h).
 //  2. A job that is told to run after a wait begins with a grant that suffices, or after the
-//  agent's
-//     patience.
+//     agent's patience.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +38,14 @@ class DeviceTurn {
   bool HoldsGate() const { return Waits() || is_starting_; }
 
   bool is_starting() const { return is_starting_; }
+  bool IsPatienceOver(std::uint64_t now_ns) const {
+    return is_starting_ && now_ns >= starts_by_ns_;
+  }
   // `most_bytes`: no grant counts beyond it. True once.
   bool TryToStart(std::int64_t granted_bytes, std::int64_t most_bytes, std::uint64_t now_ns) {
     const bool suffices =
         !is_draining_ && granted_bytes >= (start_bytes_ < most_bytes ? start_bytes_ : most_bytes);
-    if (!is_starting_ || (!suffices && now_ns < starts_by_ns_)) return false;
+    if (!is_starting_ || (!suffices && !IsPatienceOver(now_ns))) return false;
     is_starting_ = false;
     return true;
   }

@@ -11,11 +11,20 @@ namespace {
 constexpr uint16_t kTurnsVersion = 9;
 constexpr int64_t kShortestLookNs = 20'000'000;
 constexpr int64_t kPatienceNs = 2'000'000'000;  // beside the swap
+// Of a turn: a job whose memory cannot leave must not take the next one's whole turn.
+constexpr int64_t kPatienceParts = 4;
+// Some reports may be late.
+constexpr int64_t kSilentIntervals = 4;
 
 // What it has allocated; while that may still grow, it claims more.
 int64_t NeedOf(const Registration& registration) {
   const protocol::Usage& usage = registration.usage;
   return std::min(registration.allocated_bytes.value_or(usage.resident_bytes), usage.wanted_bytes);
+}
+
+int64_t PatienceNs(const TurnView& view) {
+  const int64_t work_ns = std::max<int64_t>(view.length_ns - view.swap_ns, 0);
+  return view.swap_ns + std::min(kPatienceNs, work_ns / kPatienceParts);
 }
 
 std::string Seconds(int64_t ns) { return std::to_string(ns / 1'000'000'000) + " s"; }
@@ -31,8 +40,8 @@ protocol::TurnState StateOf(TurnStanding standing) {
 void DeviceTurns::Settle(bool is_resuming, int64_t now_ns) {
   const bool is_used = !is_resuming && AllowsTurns(parts_.facts->config);
   next_wake_ns_ = INT64_MAX;
-  if (!is_used && !is_used_) return;
-  if (is_used && now_ns - looked_ns_ < kShortestLookNs) {
+  if (!is_used && !is_used_ && !must_tell_) return;
+  if ((is_used || must_tell_) && is_used == is_used_ && now_ns - looked_ns_ < kShortestLookNs) {
     next_wake_ns_ = looked_ns_ + kShortestLookNs;
     return;
   }
@@ -44,7 +53,8 @@ void DeviceTurns::Settle(bool is_resuming, int64_t now_ns) {
   Apply(jobs, now_ns);
   LogModes();
   LogTurns(jobs);
-  next_wake_ns_ = is_used ? std::min(next_wake_ns_, turns_.NextWake()) : INT64_MAX;
+  next_wake_ns_ = is_used ? turns_.NextWake() : INT64_MAX;
+  if (must_tell_) next_wake_ns_ = std::min(next_wake_ns_, now_ns + kShortestLookNs);
 }
 
 std::vector<TurnDevice> DeviceTurns::Devices() const {
@@ -75,6 +85,7 @@ std::vector<TurnJob> DeviceTurns::Jobs(int64_t now_ns) const {
     job.id = view.job;
     job.weight = view.terms.weight;
     job.priority = view.terms.priority;
+    job.is_overdue = job.is_overdue || view.overdue;
     TurnPart part;
     part.device = view.device;
     part.choice = is_used_ ? ChoiceFor(view) : TurnsChoice::kNever;
@@ -98,11 +109,13 @@ std::vector<TurnJob> DeviceTurns::Jobs(int64_t now_ns) const {
 }
 
 void DeviceTurns::AddSession(const Session& session, int64_t now_ns, TurnJob& job) const {
+  job.silent_ns = std::max(job.silent_ns, kSilentIntervals * session.usage_interval_ms * 1'000'000);
   for (const auto& [number, registration] : session.registrations) {
     for (TurnPart& part : job.parts) {
       if (part.device != registration.device) continue;
       part.may_take = part.may_take && session.version >= kTurnsVersion;
       AddTo(part.need_bytes, NeedOf(registration));
+      part.is_need_known = part.is_need_known && registration.allocated_bytes.has_value();
       part.stays_bytes = std::max(part.stays_bytes, registration.usage.unmovable_bytes);
       AddTo(part.stall_ns, registration.usage.stall_ns);
       part.parks = part.parks || registration.turns.parks;
@@ -119,6 +132,7 @@ void DeviceTurns::AddSession(const Session& session, int64_t now_ns, TurnJob& jo
 
 void DeviceTurns::Apply(const std::vector<TurnJob>& jobs, int64_t now_ns) {
   std::map<DeviceId, int64_t> swap_ns;
+  must_tell_ = false;
   for (const TurnJob& job : jobs) {
     for (const TurnPart& part : job.parts) {
       const TurnView view = turns_.ViewOf(job.id, part.device);
@@ -128,7 +142,7 @@ void DeviceTurns::Apply(const std::vector<TurnJob>& jobs, int64_t now_ns) {
     for (const SessionId id : parts_.table->FindJob(job.id)->sessions) {
       Session& session = parts_.table->At(id);
       for (auto& [number, registration] : session.registrations)
-        Tell(session, number, registration, job, now_ns);
+        must_tell_ = !Tell(session, number, registration, job, now_ns) || must_tell_;
     }
   }
   const int64_t rule_ns = parts_.facts->config.return_within_ms * 1'000'000;
@@ -137,32 +151,30 @@ void DeviceTurns::Apply(const std::vector<TurnJob>& jobs, int64_t now_ns) {
 }
 
 // A sixteenth of the memory may be on its way in pieces too small to announce.
-void DeviceTurns::Tell(Session& session, uint32_t number, Registration& registration,
+bool DeviceTurns::Tell(Session& session, uint32_t number, Registration& registration,
                        const TurnJob& job, int64_t now_ns) {
-  if (session.version < kTurnsVersion || session.channel == nullptr) return;
+  if (session.version < kTurnsVersion || session.channel == nullptr) return true;
   const auto part = std::find_if(job.parts.begin(), job.parts.end(), [&](const TurnPart& one) {
     return one.device == registration.device;
   });
-  if (part == job.parts.end()) return;
+  if (part == job.parts.end()) return true;
   const TurnView view = turns_.ViewOf(job.id, part->device);
   const protocol::TurnState state = StateOf(view.standing);
-  if (registration.sent_turn.value_or(protocol::TurnState::kShares) == state) return;
+  if (registration.sent_turn.value_or(protocol::TurnState::kShares) == state) return true;
   const int64_t whole_bytes = std::max<int64_t>(part->need_bytes, 1);
   const int64_t start_bytes = base::scale(view.start_bytes, NeedOf(registration), whole_bytes);
   protocol::Turn turn;
   turn.device = number;
   turn.state = state;
   turn.start_bytes = std::max<int64_t>(start_bytes - start_bytes / 16, 0);
-  turn.patience_ms = static_cast<uint32_t>(
-      std::clamp<int64_t>((view.swap_ns + kPatienceNs) / 1'000'000, 0, 3'600'000));
+  turn.patience_ms =
+      static_cast<uint32_t>(std::clamp<int64_t>(PatienceNs(view) / 1'000'000, 0, 3'600'000));
   turn.reason = TextOf(view.reason);
-  if (session.channel->Send(turn) != protocol::Sent::kSent) {
-    next_wake_ns_ = now_ns + kShortestLookNs;
-    return;
-  }
+  if (session.channel->Send(turn) != protocol::Sent::kSent) return false;
   if (!registration.sent_turn || registration.sent_turn == protocol::TurnState::kShares)
     registration.turn_sent_ns = now_ns;
   registration.sent_turn = state;
+  return true;
 }
 
 std::string DeviceTurns::NameOf(JobId job) const {

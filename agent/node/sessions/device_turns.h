@@ -6,6 +6,7 @@
 //     before the grants that bring memory.
 //  2. Nothing happens while jobs of an earlier agent return, and nothing is asked of the sessions
 //     while no setting allows turns.
+//     Only jobs that have not heard of the end of turns are still told.
 //  3. A session of an older protocol takes no part, and neither does its job.
 #pragma once
 
@@ -41,7 +42,8 @@ class DeviceTurns {
   TurnsChoice ChoiceFor(const TenancyView& view) const;
   void AddSession(const Session& session, int64_t now_ns, TurnJob& job) const;
   void Apply(const std::vector<TurnJob>& jobs, int64_t now_ns);
-  void Tell(Session& session, uint32_t number, Registration& registration, const TurnJob& job,
+  // False: the job did not take the message, which must be sent again.
+  bool Tell(Session& session, uint32_t number, Registration& registration, const TurnJob& job,
             int64_t now_ns);
   void LogModes();
   void LogTurns(const std::vector<TurnJob>& jobs);
@@ -52,6 +54,7 @@ class DeviceTurns {
   std::map<DeviceId, bool> logged_modes_;
   std::map<std::pair<JobId, DeviceId>, TurnStanding> logged_;
   bool is_used_ = false;
+  bool must_tell_ = false;  // a job has not heard its newest standing
   int64_t looked_ns_ = 0;
   int64_t next_wake_ns_ = INT64_MAX;
 };

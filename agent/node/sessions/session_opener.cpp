@@ -40,7 +40,8 @@ std::optional<Refusal> SessionOpener::Greet(Session& session, const protocol::Me
   welcome.version = session.version;
   welcome.agent_instance = parts_.facts->instance;
   welcome.session = static_cast<uint64_t>(session.id);
-  welcome.usage_interval_ms = static_cast<uint32_t>(parts_.facts->config.usage_interval_ms);
+  session.usage_interval_ms = parts_.facts->config.usage_interval_ms;
+  welcome.usage_interval_ms = static_cast<uint32_t>(session.usage_interval_ms);
   if (hello->role == protocol::Role::kJob) {
     if (std::optional<Refusal> refusal = BeginJob(session, *hello, now_ns)) return refusal;
     welcome.job = parts_.table->JobOf(session).name;

@@ -72,6 +72,7 @@ struct Session {
   int64_t since_ns = 0;
   int64_t heard_ns = 0;  // last message
   uint16_t version = 1;
+  int64_t usage_interval_ms = 0;  // as it was told; a reload changes only that of later sessions
   bool is_leaving = false;
   std::set<protocol::SlabName> not_named;  // slabs by our records that it has not named yet
 

@@ -5,7 +5,11 @@ output, one at a time, and what happens when one is killed or stopped, or the ag
     usage: turns_test.py --build BUILD [unittest arguments]
 """
 import json
+import os
+import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 import agent_test
@@ -100,6 +104,8 @@ class TurnsTest(job_test.JobFixture):
         self.await_turn_of(jobs[1])
         self.stop(signal.SIGKILL)
         self.start()
+        # The new agent once believed that jobs need only what they hold: all of them fit, and shared.
+        self.await_turns(lambda turns: sorted(turn["state"] for turn in turns.values()) == ["runs", "waits"], "a turn")
         for job in (jobs[0], jobs[1]):
             self.await_turn_of(job)
         for job, name in zip(jobs, self.names):
@@ -115,6 +121,73 @@ class TurnsTest(job_test.JobFixture):
         self.await_turns(lambda turns: all(turn["state"] == "shares" for turn in turns.values()), "shares")
         for job, name in zip(jobs, self.names):
             self.assert_as_bare(self.finish(job, name))
+
+
+
+class TurningJobsTest(job_test.JobFixture):
+    """Two jobs of 160 MiB on a device of 220 MiB."""
+
+    def start_turns(self, quantum_ms):
+        agent_test.AgentFixture.configure(
+            self, f'[[device]]\nuuid = "{job_test.UUID}"\nmemory = "220MiB"\n[defaults]\nturns = "always"\nfloor = "{FLOOR}"\n'
+                  f'[turns]\nquantum_ms = {quantum_ms}\ncost_factor = 1\nstuck_s = 5\n', usage_interval_ms=50)
+        self.start()
+
+    def begin_job(self, kind):
+        folder = self.folder / kind
+        folder.mkdir()
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
+        environment["XDG_STATE_HOME"] = str(folder)
+        program = pathlib.Path(__file__).with_name("turning_job.py")
+        command = [agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", "--park=off", f"--agent={self.path}",
+                   "--", sys.executable, program, kind, folder]
+        with open(folder / "output", "wb") as output:
+            job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=subprocess.STDOUT)
+        self.addCleanup(self.end, job)
+        return job
+
+    def output(self, kind):
+        return (self.folder / kind / "output").read_text()
+
+    def await_state(self, job, state):
+        def turn():
+            return [device["turn"] for one in self.status()["jobs"] if one["job"].endswith(f"-{job.pid}") for device in one["devices"]]
+        turns = agent_test.wait_for(turn, lambda turns: [one["state"] for one in turns] == [state], job_test.PATIENCE_S)
+        self.assertEqual([one["state"] for one in turns], [state])
+
+    def finish_steady(self, job):
+        (self.folder / "steady" / "end").touch()
+        self.assertEqual(job.wait(job_test.PATIENCE_S), 0, self.output("steady"))
+
+    def test_a_job_whose_departing_memory_waits_for_a_held_call_goes_on_in_its_turn(self):
+        """The shrink thread waited for the work, the work for the call, the call for the gate, and the gate for that thread."""
+        self.start_turns(quantum_ms=400)
+        steady, dependent = self.begin_job("steady"), self.begin_job("dependent")
+        try:
+            self.assertEqual(dependent.wait(40), 0, self.output("dependent"))
+        except subprocess.TimeoutExpired:
+            self.fail("it hangs at its own gate")
+        self.assertIn("done", self.output("dependent"))
+        self.finish_steady(steady)
+
+    def test_a_new_context_waits_for_its_turn_too(self):
+        """The end of the old context opened the gate, and it stayed open for the new one."""
+        self.start_turns(quantum_ms=60_000)
+        renewing = self.begin_job("renewing")
+        self.await_state(renewing, "shares")
+        steady = self.begin_job("steady")
+        self.await_state(steady, "runs")
+        self.await_state(renewing, "waits")
+        self.agent.send_signal(signal.SIGSTOP)  # no word of the agent's opens the gate
+        self.addCleanup(self.agent.send_signal, signal.SIGCONT)
+        (self.folder / "renewing" / "renew").touch()
+        agent_test.wait_for(lambda: self.output("renewing"), lambda text: "renewed" in text, job_test.PATIENCE_S)
+        time.sleep(1)  # its calls would have ended long ago
+        self.assertIsNone(renewing.poll(), self.output("renewing"))
+        self.assertNotIn("done", self.output("renewing"))
+        self.agent.send_signal(signal.SIGCONT)
+        self.finish_steady(steady)
+        self.assertEqual(renewing.wait(job_test.PATIENCE_S), 0, self.output("renewing"))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ class TurningSubject : public HoldingSubject {
     DeviceUse use = HoldingSubject::Read(device);
     use.turns.operations = ++operations;
     use.turns.parks = parks;
+    use.allocated_bytes = allocated_bytes;
     return use;
   }
   void SetTurn(const protocol::Turn& turn, int64_t until_ns) override {
@@ -21,7 +22,7 @@ class TurningSubject : public HoldingSubject {
 
   std::vector<protocol::TurnState> turns;
   int64_t patience_until_ns = 0;
-  int64_t operations = 0;
+  int64_t operations = 0, allocated_bytes = 0;
   bool parks = false, is_drained = true;
   int absences = 0;
 };
@@ -104,6 +105,29 @@ TEST_F(LeaseClientTurnsTest, WaitingJobIsToldWhenTheAgentStaysAway) {
   EXPECT_EQ(subject.absences, 0);
   for (int64_t second = 29; second < 80; ++second) client.Step(second * kSecond);
   EXPECT_EQ(subject.absences, 1) << "once";
+}
+
+// The new agent would otherwise believe that the job needs only what it holds at the moment.
+TEST_F(LeaseClientTurnsTest, NewAgentHearsOfAllThatTheJobAllocated) {
+  subject.allocated_bytes = 700;
+  client.Step(kTurnNs + 3);
+  const auto first = Hear<protocol::Footprint>();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->allocated_bytes, 700);
+  client.Step(2 * kTurnNs + 4);
+  EXPECT_FALSE(Hear<protocol::Footprint>()) << "no news";
+
+  subject.agent->Sever();
+  client.Step(3 * kSecond);
+  client.Step(4 * kSecond);
+  EXPECT_TRUE(Hear<protocol::Hello>());
+  Greet();
+  client.Step(4 * kSecond + 1);
+  EXPECT_TRUE(Hear<protocol::Register>());
+  client.Step(4 * kSecond + kTurnNs + 2);
+  const auto again = Hear<protocol::Footprint>();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->allocated_bytes, 700);
 }
 
 class LeaseClientOlderAgentTest : public LeaseClientTurnsTest {

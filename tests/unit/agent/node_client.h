@@ -26,6 +26,7 @@ class Client {
       : node_(*node), now_ns_(*now_ns), process_(std::move(process)) {
     auto [near, far] = protocol::MemoryChannel::Pair(queue);
     channel_ = std::move(near);
+    nodes_end_ = far.get();
     const auto taken =
         node_.Connected(std::move(far), std::make_unique<FakePeer>(process_), now_ns_);
     if (taken) session = *taken;
@@ -65,6 +66,11 @@ class Client {
     *out = received.message;
     return true;
   }
+  // The node's next message does not fit. As long as the session lasts.
+  void FillQueue() {
+    while (nodes_end_->Send(protocol::WorkspaceGrant{}) == protocol::Sent::kSent) {
+    }
+  }
   bool ReceivesNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
   bool IsClosed() { return channel_->Receive().what == protocol::Received::What::kClosed; }
   // The newest grant counts.
@@ -87,6 +93,7 @@ class Client {
   const int64_t& now_ns_;
   std::shared_ptr<FakeProcess> process_;
   std::unique_ptr<protocol::MemoryChannel> channel_;
+  protocol::MemoryChannel* nodes_end_ = nullptr;
 };
 
 class NodeTest : public testing::Test {

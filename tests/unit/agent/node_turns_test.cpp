@@ -20,6 +20,8 @@ class NodeTurnsTest : public NodeTest {
     int64_t holds_bytes = 0;
     int64_t operations = 0;
     bool is_stopped = false;
+    bool is_stuck = false;  // its memory cannot leave
+    uint32_t patience_ms = 0;
     std::optional<protocol::Grant> to_obey;
   };
 
@@ -34,12 +36,13 @@ class NodeTurnsTest : public NodeTest {
   }
   void Say(Member& member) {
     ++member.usage.iterations;
+    member.usage.resident_bytes = std::max(member.holds_bytes, kGiB);  // it keeps its claim
     member.client->Say(member.usage);
     member.client->Say(protocol::TurnUse{3, false, ++member.operations, 0, 0});
   }
   // Half of what must leave is gone at the next look.
   void Obey(Member& member) {
-    if (!member.to_obey) return;
+    if (!member.to_obey || member.is_stuck) return;
     const int64_t budget_bytes = member.to_obey->budget_bytes;
     if (member.holds_bytes > budget_bytes + kGiB)
       member.holds_bytes -= (member.holds_bytes - budget_bytes) / 2;
@@ -52,8 +55,10 @@ class NodeTurnsTest : public NodeTest {
   void Hear(Member& member) {
     constexpr const char* names[] = {"", "shares", "runs", "waits"};
     for (protocol::Message message; member.client->Receive(&message);) {
-      if (const auto* turn = std::get_if<protocol::Turn>(&message))
+      if (const auto* turn = std::get_if<protocol::Turn>(&message)) {
         member.heard.push_back(names[static_cast<size_t>(turn->state)]);
+        member.patience_ms = turn->patience_ms;
+      }
       if (const auto* grant = std::get_if<protocol::Grant>(&message)) member.to_obey = *grant;
     }
   }
@@ -142,6 +147,65 @@ TEST_F(NodeTurnsTest, StoppedJobLosesItsTurnAndTheNextHasWhatItLeaves) {
   first.is_stopped = false;
   Pass(kSecond, {&first, &second});
   EXPECT_GE(GrantOf("local-102"), 12 * kGiB);
+}
+
+// Otherwise the next job would spend its whole turn waiting for the memory.
+TEST_F(NodeTurnsTest, JobWaitsForMemoryOnlyAPartOfItsTurn) {
+  Config config = TurnsConfig();
+  config.turn_quantum_ms = 400;
+  config.turn_cost_factor = 0;
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  Pass(5 * kSecond, {&first, &second});
+  const TurnView turn = node_->Report(now_ns_).jobs[1].tenancies[0].turn;
+  EXPECT_EQ(turn.length_ns, turn.swap_ns + 400'000'000);
+  EXPECT_EQ(second.patience_ms, turn.swap_ns / 1'000'000 + 100);
+}
+
+TEST_F(NodeTurnsTest, JobWhoseMemoryCannotLeaveGetsNoMoreTurnsMeanwhile) {
+  Config config = TurnsConfig();
+  config.turn_quantum_ms = 10'000;
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  Pass(5 * kSecond, {&first, &second});
+  first.is_stuck = true;
+  Pass(25 * kSecond, {&first, &second});
+  EXPECT_EQ(first.heard, (std::vector<std::string>{"runs", "waits"}));
+  first.is_stuck = false;
+  Pass(20 * kSecond, {&first, &second});
+  EXPECT_GT(first.heard.size(), 2u) << "as before";
+}
+
+// Its queue was full when the agent told it that turns are over.
+TEST_F(NodeTurnsTest, EndOfTurnsIsToldAgainUntilTheJobHasHeardIt) {
+  Start(TurnsConfig());
+  Member first = Begin(12), second = Begin(12);
+  Pass(kSecond, {&first, &second});
+  ASSERT_EQ(second.heard, std::vector<std::string>{"waits"});
+  second.client->FillQueue();
+  node_->SetConfig(FakeConfig());
+  Pass(kSecond, {&first});
+  EXPECT_LE(node_->NextWake(), now_ns_ + kSecond / 10);
+  Pass(kSecond, {&first, &second});
+  EXPECT_EQ(second.heard, (std::vector<std::string>{"waits", "shares"}));
+  Settle();
+  EXPECT_GE(node_->NextWake(), now_ns_ + kSecond / 10) << "nothing is left to tell";
+}
+
+TEST_F(NodeTurnsTest, ReloadedIntervalStopsNoJobThatWasToldALongerOne) {
+  Config config = TurnsConfig();
+  config.turn_quantum_ms = 60'000;
+  config.usage_interval_ms = 1500;
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  Pass(kSecond, {&first, &second});
+  config.usage_interval_ms = 50;
+  node_->SetConfig(config);
+  first.is_stopped = true;
+  Pass(5 * kSecond, {&first, &second});
+  EXPECT_EQ(second.heard, std::vector<std::string>{"waits"});
+  Pass(2 * kSecond, {&first, &second});
+  EXPECT_EQ(second.heard.back(), "runs") << "four intervals without a word";
 }
 
 TEST_F(NodeTurnsTest, DeadJobsMemoryAndTurnAreTheNextOnes) {

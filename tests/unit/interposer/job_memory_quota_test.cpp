@@ -265,6 +265,42 @@ TEST_F(HeldBudgetTest, OverdueAnswerIsNotAwaited) {
 }
 
 // Memory for another process cannot move.
+// For a job whose turn has come: more ranges than one scan takes.
+TEST_F(JobMemoryQuotaTest, GrownBudgetBringsBackTheMostRecentlyUsedFirst) {
+  constexpr size_t kRanges = 80, kRangeBytes = 4 * kMiB;
+  Begin(1024 * kMiB);
+  job_->grants().GrantBudget(kRanges * kRangeBytes);
+  std::vector<CUdeviceptr> ranges(kRanges);
+  const auto write = [&](size_t range) {
+    Addresses addresses;
+    addresses.push_back(ranges[range]);
+    TouchSet set;
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
+    Driver().cuMemsetD32Async(ranges[range], 7, kRangeBytes / 4, stream_);
+    job_->calls().End(&set, Effect::kLaunches);
+  };
+  for (CUdeviceptr& range : ranges)
+    ASSERT_EQ(job_->allocations().Allocate(kRangeBytes, &range), CUDA_SUCCESS);
+  for (size_t range = 0; range < kRanges; ++range) write(range);
+  Driver().cuStreamSynchronize(stream_);
+  job_->grants().SetBudget(2 * kRangeBytes);
+  ASSERT_LE(job_->view().Read().held_bytes, 2 * kRangeBytes);
+
+  job_->grants().GrantBudget(60 * kRangeBytes);
+  job_->grants().BringBack();
+
+  EXPECT_EQ(job_->view().Read().held_bytes, 60 * kRangeBytes);
+  const auto fetches = job_->view().Read().counters.demand_fetches;
+  for (size_t range = kRanges - 50; range < kRanges; ++range) write(range);
+  EXPECT_EQ(job_->view().Read().counters.demand_fetches, fetches);
+
+  job_->grants().BringBack();
+  job_->grants().GrantBudget(kRanges * kRangeBytes);
+  job_->grants().BringBack();
+  EXPECT_EQ(job_->view().Read().held_bytes, kRanges * kRangeBytes);
+}
+
 TEST_F(JobMemoryQuotaTest, MemoryBeyondTheBudgetIsNotSharedAndThatIsCounted) {
   Begin(size_t{1} << 30, ParkChoice::kAuto);
   CUdeviceptr large = 0;

@@ -234,6 +234,66 @@ TEST_F(TurnsTest, PriorityStandsAboveLevelsAndDoesNotStarveOthers) {
   EXPECT_TRUE(Runs(2)) << "nobody preempts it";
 }
 
+// Its memory cannot leave, so the others' turns would be spoilt again and again.
+TEST_F(TurnsTest, OverdueJobComesLastUntilItStarves) {
+  devices_[0].link_bytes_per_second = 300 * kGiB;  // a turn lasts 5.4 s
+  Job(1, 90);
+  Job(2, 90);
+  Pass(6 * kSecond);
+  EXPECT_TRUE(Runs(2));
+  Of(1).is_overdue = true;
+  Pass(20 * kSecond);
+  EXPECT_TRUE(Runs(2)) << "again and again";
+  Pass(14 * kSecond);
+  EXPECT_TRUE(Runs(1));
+  EXPECT_EQ(ReasonOf(1), TurnReason::kStarved) << "it may need a turn to free its memory";
+}
+
+TEST_F(TurnsTest, OverdueJobPreemptsNobody) {
+  Job(1, 90);
+  Job(2, 90).active = false;
+  Pass(30 * kSecond);
+  Of(2).active = Of(2).is_overdue = true;
+  Pass(kSecond);
+  EXPECT_TRUE(Runs(1));
+}
+
+// A job that registers again, with a new agent, has said nothing of its need yet.
+TEST_F(TurnsTest, JobOfUnknownNeedDoesNotFit) {
+  Job(1, 90);
+  Job(2, 1).parts[0].is_need_known = false;
+  Pass(5 * kSecond);
+  EXPECT_FALSE(turns_.IsOn(kFirst)) << "it is not known that they do not fit";
+  Of(2).parts[0] = Of(1).parts[0];
+  Pass(kSecond);
+  EXPECT_TRUE(Waits(2));
+  Of(2).parts[0].need_bytes = kGiB;
+  Of(2).parts[0].is_need_known = false;
+  Pass(5 * kSecond);
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+  EXPECT_TRUE(Waits(2)) << "nor that it fits beside the other";
+}
+
+TEST_F(TurnsTest, NeedsBeyondAllNumbersDoNotFit) {
+  Job(1, 90);
+  Job(2, 90);
+  Job(3, 90);
+  for (TurnJob& job : jobs_) job.parts[0].need_bytes = INT64_MAX / 2;
+  Pass(kSecond);
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+}
+
+TEST_F(TurnsTest, JobThatReportsSeldomIsNotStopped) {
+  Job(1, 90).silent_ns = 6 * kSecond;
+  Job(2, 90);
+  Pass(kSecond);
+  stopped_ = JobId{1};
+  Pass(5 * kSecond);
+  EXPECT_TRUE(Runs(1));
+  Pass(2 * kSecond);
+  EXPECT_EQ(ReasonOf(1), TurnReason::kSilent);
+}
+
 TEST_F(TurnsTest, WeightLengthensATurn) {
   Job(1, 90).weight = 2;
   Job(2, 90);

@@ -1,0 +1,18 @@
+// What the program's user reads on standard error when the agent is missing, or gives no memory.
+//
+// Called by AgentSession on its threads. Pure output: holds nothing, and decides nothing.
+#pragma once
+
+#include <string>
+
+#include "interposer/lease/lease_client.h"
+
+namespace spillway::interposer::session_messages {
+
+// `is_required`: the launcher said that the job must not run without the agent.
+void SayGivenUp(const std::string& address, bool is_required);
+void SayAbsent(const std::string& address, Absence how, bool is_required);
+void SayNotAdmitted(bool is_queued, const std::string& reason);
+void SayTurnsEnded(const std::string& address);
+
+}  // namespace spillway::interposer::session_messages
