@@ -119,7 +119,7 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes,
 
 // The driver's handle, valid as long as the memory is. `real`: of memory that has a range.
 CUresult StaysForGood(Memory* memory, CUmemGenericAllocationHandle* real)
-    SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+    SPILLWAY_REQUIRES(Own().mutex) {
   if (memory->range && !memory->real) {
     const CUresult result = JobOf(memory)->own_memory().Pin(GoodOwner(memory), memory->range,
                                                             Unmovable::kShared, &memory->real);
@@ -144,7 +144,7 @@ CUresult WithRealHandle(CUmemGenericAllocationHandle handle, Call call) {
   return result == CUDA_SUCCESS ? call(real) : result;
 }
 
-CUresult EndRange(Memory* memory) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+CUresult EndRange(Memory* memory) SPILLWAY_REQUIRES(Own().mutex) {
   interposer::OwnMemory& own = JobOf(memory)->own_memory();
   const CUresult result = own.End(memory->range);
   if (result != CUDA_SUCCESS) return result;
@@ -153,7 +153,7 @@ CUresult EndRange(Memory* memory) SPILLWAY_REQUIRES(OwnMappings::Instance().mute
   return CUDA_SUCCESS;
 }
 
-CUresult EndIfUnused(Memory* memory) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+CUresult EndIfUnused(Memory* memory) SPILLWAY_REQUIRES(Own().mutex) {
   if (memory->references > 0 || memory->mappings > 0) return CUDA_SUCCESS;
   JobMemory* const job = JobOf(memory);
   if (memory->range) {
@@ -198,8 +198,7 @@ CUresult Retain(CUmemGenericAllocationHandle* handle, CUdeviceptr address) {
 }
 
 // Mappings next to each other are pinned while they are: a use of one may be a use of all.
-CUresult UpdateRuns(CUdeviceptr base, size_t bytes)
-    SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+CUresult UpdateRuns(CUdeviceptr base, size_t bytes) SPILLWAY_REQUIRES(Own().mutex) {
   for (const Mapping& mapping : Own().Around(base, bytes)) {
     Memory* const memory = mapping.memory;
     const bool is_in_run =
@@ -219,7 +218,7 @@ CUresult UpdateRuns(CUdeviceptr base, size_t bytes)
   return CUDA_SUCCESS;
 }
 
-CUresult UnmapOne(const Mapping& mapping) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+CUresult UnmapOne(const Mapping& mapping) SPILLWAY_REQUIRES(Own().mutex) {
   Memory* const memory = mapping.memory;
   if (mapping.IsRange() && memory->is_in_run) {
     JobOf(memory)->own_memory().EndPin(RunOwner(memory));
@@ -237,7 +236,7 @@ CUresult UnmapOne(const Mapping& mapping) SPILLWAY_REQUIRES(OwnMappings::Instanc
 
 // `result` is of the mapping, which is taken back where a neighbour cannot stay.
 CUresult NoteMapped(CUdeviceptr base, size_t bytes, Memory* memory, CUresult result)
-    SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+    SPILLWAY_REQUIRES(Own().mutex) {
   if (result != CUDA_SUCCESS) return result;
   Own().Mapped(base, bytes, memory);
   const CUresult in_run = UpdateRuns(base, bytes);
@@ -248,8 +247,7 @@ CUresult NoteMapped(CUdeviceptr base, size_t bytes, Memory* memory, CUresult res
 }
 
 // Memory of a range that the program has not mapped.
-CUresult MapRange(CUdeviceptr base, Memory* memory)
-    SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+CUresult MapRange(CUdeviceptr base, Memory* memory) SPILLWAY_REQUIRES(Own().mutex) {
   if (!Own().Within(base, memory->bytes).empty()) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = JobOf(memory)->own_memory().Move(&memory->range, base);
   if (result != CUDA_SUCCESS) return result;
@@ -331,7 +329,7 @@ bool AreOrdinary(const CUmemAccessDesc* accesses, size_t count, const OwnMapping
 }
 
 // Memory of a second mapping stays, as does what has got any other access.
-void Adopt(const Mapping& mapping) SPILLWAY_REQUIRES(OwnMappings::Instance().mutex) {
+void Adopt(const Mapping& mapping) SPILLWAY_REQUIRES(Own().mutex) {
   Memory* const memory = mapping.memory;
   if (memory->range || memory->stays || memory->mappings > 1) return;
   const OwnMemoryKind kind = {
