@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
@@ -220,17 +221,23 @@ CUresult UpdateRuns(CUdeviceptr base, size_t bytes) SPILLWAY_REQUIRES(Own().mute
 
 CUresult UnmapOne(const Mapping& mapping) SPILLWAY_REQUIRES(Own().mutex) {
   Memory* const memory = mapping.memory;
-  if (mapping.IsRange() && memory->is_in_run) {
-    JobOf(memory)->own_memory().EndPin(RunOwner(memory));
-    memory->is_in_run = false;
+  if (!mapping.IsRange()) {
+    const CUresult result = Driver().cuMemUnmap(mapping.base, mapping.bytes);
+    if (result != CUDA_SUCCESS) return result;
+    Own().Unmapped(mapping.base);
+    EndIfUnused(memory);
+    return CUDA_SUCCESS;
   }
-  const bool ends = mapping.IsRange() && memory->references == 0 && memory->mappings == 1;
-  const CUresult result = ends                ? EndRange(memory)
-                          : mapping.IsRange() ? JobOf(memory)->own_memory().Move(&memory->range, 0)
-                                              : Driver().cuMemUnmap(mapping.base, mapping.bytes);
+  const bool ends = memory->references == 0 && memory->mappings == 1;
+  const CUresult result =
+      ends ? EndRange(memory) : JobOf(memory)->own_memory().Move(&memory->range, 0);
   if (result != CUDA_SUCCESS) return result;
   Own().Unmapped(mapping.base);
-  ends ? Own().Ended(memory) : void(EndIfUnused(memory));
+  if (ends) {
+    Own().Ended(memory);
+  } else if (std::exchange(memory->is_in_run, false)) {
+    JobOf(memory)->own_memory().EndPin(RunOwner(memory));
+  }
   return CUDA_SUCCESS;
 }
 
