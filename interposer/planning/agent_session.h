@@ -23,8 +23,7 @@
 //  6. Invariants 1 to 5 hold for host memory, too. Plans and copies obey the job's link share.
 //  7. Memory that the process holds at exit stays charged to it until the process has ended.
 //  8. If the shrink thread cannot start, the lease thread does its work: then a turn may begin
-//  late.
-//     Without the lease thread there is no agent.
+//     late. Without the lease thread there is no agent.
 //  9. While a device is in turns and it is not the process's turn, the gate (turn_gate.h) is held.
 //     A smaller budget comes into force, and is confirmed, once no call is inside, or after
 //     DeviceTurn::kDrainPatienceNs. When the turn comes, memory comes back as the grants grow; the

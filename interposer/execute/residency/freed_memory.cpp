@@ -337,10 +337,7 @@ void FreedMemory::Retire(Range* range) {
   }
   parts_.mappings->GiveAddresses(range->base, range->size_bytes);
   parts_.ranges->Remove(range);
-  range->place = Place::kNowhere;
-  range->ready_after.Clear();
-  range->BeginLife();
-  range->ordered.clear();
+  range->Retire();
   parts_.chunks->Give(&held);
 }
 

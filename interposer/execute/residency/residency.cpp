@@ -202,11 +202,7 @@ void Residency::Forget(Range* range) {
   copies_.Give(range);
   if (!range->is_mapping) mappings_.GiveAddresses(range->base, range->size_bytes);
   ranges_.Remove(range);
-  range->place = Place::kNowhere;
-  range->uses.Clear();
-  range->ready_after.Clear();
-  range->BeginLife();
-  range->ordered.clear();
+  range->Retire();
 }
 
 void Residency::Pin(Range* range) {

@@ -130,6 +130,8 @@ struct Range : Tracked {
   Residence residence;              // the last one of this life
 
   void BeginLife();
+  // It has no memory and no addresses any more: the object waits for another range.
+  void Retire();
   // It was mapped onto these chunks, and holds them.
   void NoteMapped(Chunks mapped);
   // It was unmapped. Returns the chunks that it held.
@@ -163,6 +165,14 @@ inline void Range::BeginLife() {
   is_idle_workspace = leaves_when_idle = false;
   scratch_call = expected_call = 0;
   ++life;
+}
+
+inline void Range::Retire() {
+  place = Place::kNowhere;
+  uses.Clear();
+  ready_after.Clear();
+  ordered.clear();
+  BeginLife();
 }
 
 inline void Range::NoteMapped(Chunks mapped) {

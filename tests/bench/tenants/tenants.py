@@ -136,6 +136,21 @@ def give_weights(agent, tenants):
                 break
 
 
+def await_end(tenants, watcher):
+    """Fills in what the tenants printed, took and reported. Stops watcher and agent."""
+    machine = watcher.machine
+    for tenant in tenants:
+        code = tenant.process.wait()
+        tenant.output = machine.output(tenant.name).splitlines() if code == 0 else [f"ended with {code}"]
+        tenant.errors = machine.errors(tenant.name)
+    watcher.end()
+    watcher.agent.stop()
+    for tenant in tenants:
+        statistics = machine.process_statistics(tenant.name)
+        tenant.time_ns, tenant.peak_bytes = statistics["simulated_ns"], statistics["device_bytes_peak"]
+        tenant.report = machine.report(tenant.name)
+
+
 def run_together(options, folder, tenants, capacity_bytes):
     """Returns the number of readings, and the machine's statistics."""
     place = folder / "together"
@@ -148,16 +163,7 @@ def run_together(options, folder, tenants, capacity_bytes):
         tenant.process = machine.begin(tenant.name, slot, options.jobs[tenant.name].split(), f"--agent={agent.socket}")
     watcher = Watcher(agent, machine, tenants)
     give_weights(agent, tenants)
-    for tenant in tenants:
-        code = tenant.process.wait()
-        tenant.output = machine.output(tenant.name).splitlines() if code == 0 else [f"ended with {code}"]
-        tenant.errors = machine.errors(tenant.name)
-    watcher.end()
-    agent.stop()
-    for tenant in tenants:
-        statistics = machine.process_statistics(tenant.name)
-        tenant.time_ns, tenant.peak_bytes = statistics["simulated_ns"], statistics["device_bytes_peak"]
-        tenant.report = machine.report(tenant.name)
+    await_end(tenants, watcher)
     return watcher.looks, machine.statistics()
 
 

@@ -51,17 +51,7 @@ def run_together(options, folder, alone, turns):
     jobs = [tenants.Tenant(name, 1, alone) for name in ("first", "second")]
     for slot, job in enumerate(jobs, 1):
         job.process = machine.begin(job.name, slot, options.workload.split(), f"--agent={agent.socket}")
-    watcher = tenants.Watcher(agent, machine, jobs)
-    for job in jobs:
-        code = job.process.wait()
-        job.output = machine.output(job.name).splitlines() if code == 0 else [f"ended with {code}"]
-        job.errors = machine.errors(job.name)
-    watcher.end()
-    agent.stop()
-    for job in jobs:
-        statistics = machine.process_statistics(job.name)
-        job.time_ns, job.peak_bytes = statistics["simulated_ns"], statistics["device_bytes_peak"]
-        job.report = machine.report(job.name)
+    tenants.await_end(jobs, tenants.Watcher(agent, machine, jobs))
     if options.verbose:
         print(agent.log())
         for job in jobs:

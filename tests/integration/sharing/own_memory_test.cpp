@@ -46,6 +46,22 @@ class OwnMemoryTest : public JobTest {
     EXPECT_EQ(cuMemMap(base, kBytes, 0, handle, 0), CUDA_SUCCESS);
     EXPECT_EQ(Allow(base, kBytes), CUDA_SUCCESS);
   }
+  // Mapped once more, as another process would map it.
+  static CUdeviceptr Imported(CUmemGenericAllocationHandle handle) {
+    int file = -1;
+    EXPECT_EQ(
+        cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_SUCCESS);
+    CUmemGenericAllocationHandle imported = 0;
+    EXPECT_EQ(cuMemImportFromShareableHandle(&imported,
+                                             reinterpret_cast<void*>(static_cast<intptr_t>(file)),
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+              CUDA_SUCCESS);
+    close(file);
+    const CUdeviceptr base = Reserved();
+    Map(base, imported);
+    return base;
+  }
   static Memory Mapped() {
     const Memory memory = {Created(), Reserved()};
     Map(memory.base, memory.handle);
@@ -163,17 +179,7 @@ TEST_F(OwnMemoryTest, MappingsNextToEachOtherStay) {
 TEST_F(OwnMemoryTest, ExportedMemoryStaysThoughItHadMoved) {
   Start();
   const std::vector<Memory> memory = FilledMemory(8);
-  int file = -1;
-  ASSERT_EQ(cuMemExportToShareableHandle(&file, memory[2].handle,
-                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            CUDA_SUCCESS);
-  CUmemGenericAllocationHandle imported = 0;
-  ASSERT_EQ(cuMemImportFromShareableHandle(&imported,
-                                           reinterpret_cast<void*>(static_cast<intptr_t>(file)),
-                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            CUDA_SUCCESS);
-  const CUdeviceptr other = Reserved();
-  Map(other, imported);
+  const CUdeviceptr other = Imported(memory[2].handle);
   ASSERT_EQ(cuMemsetD32(other, 99, kBytes / 4), CUDA_SUCCESS);
   for (unsigned int i = 0; i < memory.size(); ++i)
     EXPECT_TRUE(IsAll(memory[i].base, kBytes, i == 2 ? 99 : i)) << i;
@@ -181,7 +187,6 @@ TEST_F(OwnMemoryTest, ExportedMemoryStaysThoughItHadMoved) {
   for (unsigned int i = 3; i < memory.size(); ++i)
     EXPECT_TRUE(IsAll(memory[i].base, kBytes, i)) << i;
   EXPECT_TRUE(IsAll(other, kBytes, 98));
-  close(file);
 }
 
 TEST_F(OwnMemoryTest, SecondMappingSeesTheSameBytes) {
@@ -245,16 +250,7 @@ TEST_F(OwnMemoryTest, ExportedMemoryServesNobodyElse) {
   const CUdeviceptr base = Reserved(2 * kBytes);
   const CUmemGenericAllocationHandle first = Created(), second = Created();
   Map(base, first);
-  int file = -1;
-  ASSERT_EQ(cuMemExportToShareableHandle(&file, first, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            CUDA_SUCCESS);
-  CUmemGenericAllocationHandle imported = 0;
-  ASSERT_EQ(cuMemImportFromShareableHandle(&imported,
-                                           reinterpret_cast<void*>(static_cast<intptr_t>(file)),
-                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            CUDA_SUCCESS);
-  const CUdeviceptr other = Reserved();
-  Map(other, imported);
+  const CUdeviceptr other = Imported(first);
   ASSERT_EQ(cuMemsetD32(other, 99, kBytes / 4), CUDA_SUCCESS);
   Map(base + kBytes, second);
   ASSERT_EQ(cuMemUnmap(base, 2 * kBytes), CUDA_SUCCESS);
@@ -263,7 +259,6 @@ TEST_F(OwnMemoryTest, ExportedMemoryServesNobodyElse) {
   const auto buffers = FilledBuffers(3, kBytes);
   EXPECT_TRUE(IsAll(other, kBytes, 99));
   for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, i)) << i;
-  close(file);
 }
 
 // What lies next to memory that moves may be of another kind.
