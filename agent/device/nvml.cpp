@@ -69,23 +69,24 @@ std::map<std::string, int64_t> Nvml::UsedBytes() const {
   return used;
 }
 
-std::vector<Nvml::ProcessUse> Nvml::UsedByProcesses() const {
+DeviceProcesses Nvml::UsedByProcesses() const {
   constexpr unsigned most = 4096;
   constexpr unsigned long long not_available = ~0ULL;
-  std::vector<ProcessUse> uses;
-  if (processes_ == nullptr) return uses;
+  DeviceProcesses found_processes;
+  if (processes_ == nullptr) return found_processes;
   for (const Found& found : Find()) {
     std::vector<nvml::Process> processes(most);
     unsigned count = most;
     if (processes_(found.handle, &count, processes.data()) != nvml::kSuccess) continue;
+    found_processes.devices.insert(found.uuid);
     for (unsigned i = 0; i < std::min(count, most); ++i) {
       if (processes[i].used_bytes == not_available) continue;
-      uses.push_back(
+      found_processes.uses.push_back(
           {static_cast<pid_t>(processes[i].pid), found.uuid,
            static_cast<int64_t>(std::min<unsigned long long>(processes[i].used_bytes, INT64_MAX))});
     }
   }
-  return uses;
+  return found_processes;
 }
 
 std::string Nvml::BusIdOf(nvml::Device handle) const {

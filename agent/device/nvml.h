@@ -2,13 +2,12 @@
 // failing library means no devices.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "agent/node/device_processes.h"
 #include "agent/node/table/node_facts.h"
 #include "base/nvml_abi.h"
 
@@ -30,13 +29,8 @@ class Nvml {
   // Of all processes, also foreign ones, by UUID. A device that does not answer is left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
-  struct ProcessUse {
-    pid_t pid = 0;
-    std::string uuid;
-    int64_t bytes = 0;
-  };
-  // Empty if the driver does not report them.
-  std::vector<ProcessUse> UsedByProcesses() const;
+  // Without the commands.
+  DeviceProcesses UsedByProcesses() const;
 
  private:
   struct Found {

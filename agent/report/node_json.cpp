@@ -39,6 +39,16 @@ ordered_json WorkspacesOf(const TenancyReport& tenancy) {
           {"other_algorithms", tenancy.other_algorithms}};
 }
 
+// null: the driver does not tell.
+ordered_json UnmanagedOf(const DeviceReport& device) {
+  if (!device.unmanaged_bytes) return nullptr;
+  ordered_json json = {{"bytes", *device.unmanaged_bytes}, {"processes", ordered_json::array()}};
+  for (const UnmanagedProcess& process : device.unmanaged)
+    json["processes"].push_back(
+        {{"pid", process.pid}, {"command", process.command}, {"bytes", process.bytes}});
+  return json;
+}
+
 const char* NameOf(TurnStanding standing) {
   constexpr const char* names[] = {"shares", "runs", "waits"};
   return names[static_cast<size_t>(standing)];
@@ -217,6 +227,7 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                                {"budgeted_bytes", device.budgeted_bytes},
                                {"promised_bytes", device.budgeted_bytes},  // the former name
                                {"resident_bytes", device.resident_bytes},
+                               {"unmanaged", UnmanagedOf(device)},
                                {"turns",
                                 {{"on", device.turns.is_on},
                                  {"reason", TextOf(device.turns.reason)},

@@ -93,6 +93,11 @@ Config ReadConfig(Environment environment) {
   Config config;
   Reader reader(environment, &config);
   config.budget_bytes = reader.PositiveNumber(environment::kBudget, UINT64_MAX);
+  config.external_limits = base::ExternalLimits::Read(environment);
+  if (!config.budget_bytes) {
+    const std::vector<std::string>& problems = config.external_limits.problems();
+    config.problems.insert(config.problems.end(), problems.begin(), problems.end());
+  }
   config.budget_schedule = reader.Text(environment::kBudgetSchedule);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);

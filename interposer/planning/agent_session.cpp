@@ -15,6 +15,7 @@
 #include "base/pause.h"
 #include "base/quiet_thread.h"
 #include "interposer/config/config.h"
+#include "interposer/driver/device_budget.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/turn_gate.h"
 #include "interposer/lease/host_slabs.h"
@@ -51,7 +52,6 @@ constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
 LeaseClient::Settings SettingsOf(const Config& config) {
   return {.leader_pid = config.job_pid.value_or(0),
-          .own_limit_bytes = static_cast<std::int64_t>(config.budget_bytes.value_or(0)),
           .own_host_limit_bytes = static_cast<std::int64_t>(config.host_limit_bytes.value_or(0))};
 }
 
@@ -77,7 +77,8 @@ void AgentSession::Attach(JobMemory* memory) {
     device->grown_ns = MonotonicNs();
     device->idleness.Begin(device->grown_ns);
     device->wanted_peak_bytes = 0;
-    client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
+    client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number),
+                NumberOf(BudgetOf(number).bytes.value_or(0)));
     if (device->turn.Waits()) memory->grants().KeepBudgetForPlans();
     if (device->standing == Standing::kGranted) Apply(device);
     UpdateGate();
