@@ -20,6 +20,8 @@ Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
            Get(uuid_, "nvmlDeviceGetUUID") && Get(memory_, "nvmlDeviceGetMemoryInfo") &&
            Get(name_, "nvmlDeviceGetName") && init_() == nvml::kSuccess;
   Get(pci_, "nvmlDeviceGetPciInfo_v3");
+  Get(by_uuid_, "nvmlDeviceGetHandleByUUID");
+  Get(limits_, "nvmlDeviceGetMemoryLimits_v1");
   Get(processes_, "nvmlDeviceGetComputeRunningProcesses_v3");
 }
 
@@ -87,6 +89,21 @@ DeviceProcesses Nvml::UsedByProcesses() const {
     }
   }
   return found_processes;
+}
+
+std::optional<NativeLimits> Nvml::LimitsOf(const std::string& uuid,
+                                           const std::string& group) const {
+  nvml::Device device = nullptr;
+  nvml::MemoryLimits read{};
+  read.group = group.c_str();
+  if (!works_ || by_uuid_ == nullptr || limits_ == nullptr || group.empty() ||
+      by_uuid_(uuid.c_str(), &device) != nvml::kSuccess || limits_(device, &read) != nvml::kSuccess)
+    return std::nullopt;
+  const auto bytes = [](unsigned long long value) {
+    return static_cast<int64_t>(std::min<unsigned long long>(value, INT64_MAX));
+  };
+  const NativeLimits limits{bytes(read.soft_bytes), bytes(read.hard_bytes)};
+  return limits == NativeLimits{} ? std::nullopt : std::optional(limits);
 }
 
 std::string Nvml::BusIdOf(nvml::Device handle) const {

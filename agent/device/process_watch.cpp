@@ -20,9 +20,23 @@ std::string CommandOf(pid_t pid) {
   return name;
 }
 
+// The folder of its group in the one hierarchy of version 2. Other hierarchies have no such limits.
+std::string GroupOf(pid_t pid) {
+  const std::string groups =
+      base::ReadFile("/proc/" + std::to_string(pid) + "/cgroup").optional().value_or("");
+  const size_t line = groups.starts_with("0::/") ? 0 : groups.find("\n0::/");
+  if (line == std::string::npos) return "";
+  const size_t begin = groups.find('/', line);
+  return "/sys/fs/cgroup" + groups.substr(begin, groups.find('\n', begin) - begin);
+}
+
 std::shared_ptr<const DeviceProcesses> Count(const Nvml& nvml) {
   auto processes = std::make_shared<DeviceProcesses>(nvml.UsedByProcesses());
-  for (ProcessUse& use : processes->uses) use.command = CommandOf(use.pid);
+  for (ProcessUse& use : processes->uses) {
+    use.command = CommandOf(use.pid);
+    use.group = GroupOf(use.pid);
+    use.limits = nvml.LimitsOf(use.uuid, use.group);
+  }
   return processes;
 }
 

@@ -483,13 +483,10 @@ base::Status Agent::SaveState() {
 void Agent::Publish() {
   if (NowNs() < next_publish_ns_) return;
   next_publish_ns_ = NowNs() + kPublishNs;
+  if (process_watch_) node_->NoteProcesses(process_watch_->Latest());
   auto report = std::make_shared<NodeReport>(node_->Report(NowNs()));
   report->config_read_s = config_read_s_;
   latest_.Set(std::move(report));
-}
-
-std::shared_ptr<const DeviceProcesses> Agent::ProcessesOnDevices() const {
-  return process_watch_ ? process_watch_->Latest() : nullptr;
 }
 
 std::optional<JobIdentity> Agent::IdentityOf(const Peer& peer, pid_t leader_pid) {

@@ -71,7 +71,6 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   std::string PageFor(const protocol::Ask& ask, const NodeReport& report) override;
   void JobStarted(const JobReport& job) override;
   void JobEnded(const JobReport& job) override;
-  std::shared_ptr<const DeviceProcesses> ProcessesOnDevices() const override;
   void Warn(const std::string& line) override;
   void Note(const std::string& line) override;
   void Inform(const std::string& line) override;

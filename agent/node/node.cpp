@@ -87,8 +87,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                  .resume = &resume_,
                  .counters = &counters_,
                  .shares = shares,
-                 .planning = planning,
-                 .services = services}),
+                 .planning = planning}),
       registrar_({.facts = &facts_,
                   .table = &table_,
                   .users = &users_,
@@ -189,6 +188,12 @@ SavedState Node::Saved() const {
 void Node::Restore(const SavedState& state) {
   expected_.Restore(state.expected);
   terms_.Restore(state, resume_.is_on());
+}
+
+void Node::NoteProcesses(std::shared_ptr<const DeviceProcesses> processes) {
+  if (processes == facts_.processes) return;
+  facts_.processes = std::move(processes);
+  terms_.RefreshIfLimitsChanged();
 }
 
 void Node::NoteReload(bool succeeded) {

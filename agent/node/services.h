@@ -7,7 +7,6 @@
 
 #include "agent/identity/job_identity.h"
 #include "agent/identity/peer.h"
-#include "agent/node/device_processes.h"
 #include "agent/node/node_report.h"
 #include "base/result.h"
 #include "protocol/message.h"
@@ -26,8 +25,6 @@ class NodeServices {
   // With a job's first process, and after its last has ended.
   virtual void JobStarted(const JobReport& job) = 0;
   virtual void JobEnded(const JobReport& job) = 0;
-  // The newest count; null: none, or too old.
-  virtual std::shared_ptr<const DeviceProcesses> ProcessesOnDevices() const { return nullptr; }
   virtual void Warn(const std::string& line) = 0;
   virtual void Note(const std::string& line) = 0;
   virtual void Inform(const std::string& /*line*/) {}

@@ -22,8 +22,7 @@ NodeReport NodeReporter::Report(int64_t now_ns) const {
   if (from_.planning != nullptr) report.planning = from_.planning->View();
   AddDevices(report);
   AddJobs(now_ns, report);
-  if (const auto processes = from_.services->ProcessesOnDevices())
-    AddUnmanaged(*processes, *from_.table, report);
+  if (from_.facts->processes) AddUnmanaged(*from_.facts->processes, *from_.table, report);
   return report;
 }
 

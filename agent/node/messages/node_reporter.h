@@ -3,7 +3,6 @@
 
 #include "agent/node/holdings/job_owners.h"
 #include "agent/node/planning.h"
-#include "agent/node/services.h"
 #include "agent/node/sessions/device_turns.h"
 #include "agent/node/table/resume_period.h"
 #include "agent/node/table/session_table.h"
@@ -24,7 +23,6 @@ class NodeReporter {
     const NodeCounters* counters;
     const Shares* shares;
     const Planning* planning;
-    const NodeServices* services;
   };
   explicit NodeReporter(const Sources& sources) : from_(sources) {}
 

@@ -5,6 +5,8 @@ while it is there.
     usage: unmanaged_test.py --build BUILD [unittest arguments]
 """
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -74,6 +76,23 @@ class UnmanagedTest(job_test.JobFixture):
         program.wait()
         self.assertEqual(self.await_unmanaged(0), {"bytes": 0, "processes": []})
         self.finish(job)
+
+    def test_a_job_stays_below_the_drivers_own_soft_limit(self):
+        groups = pathlib.Path("/proc/self/cgroup").read_text()
+        own = re.search(r"(?m)^0::(/.*)$", groups)
+        if own is None:
+            self.skipTest("no control groups of version 2 here")
+        limits = self.folder / "limits"
+        limits.write_text("")
+        self.simulated["SPILLWAY_SIM_MEMORY_LIMITS"] = str(limits)
+        self.start(**self.simulated)
+        job = self.begin(job_test.ENDLESS, *self.follow("--no-learn"))
+        self.await_tenancy(job, lambda now: now["resident_bytes"] > 24 * MIB)
+        limits.write_text(f"{job_test.UUID} /sys/fs/cgroup{own[1]} {16 * MIB} 0\n")
+        self.await_tenancy(job, lambda now: now["limit_bytes"] == 15 * MIB and 0 < now["resident_bytes"] <= 15 * MIB)
+        limits.write_text("")
+        self.await_tenancy(job, lambda now: now["resident_bytes"] > 24 * MIB)
+        self.assert_as_bare(self.finish(job))
 
     def test_without_nvml_nothing_is_said(self):
         path = self.folder / "spillway.toml"
