@@ -1,2 +1,2 @@
-#include "base/older_glibc/forward.h"
+#include "base/older_glibc/forward.inc"
 FORWARD dlsym, GLIBC_2.2.5

@@ -1,4 +1,4 @@
-#include "base/older_glibc/forward.h"
+#include "base/older_glibc/forward.inc"
 FORWARD dladdr, GLIBC_2.2.5
 FORWARD dladdr1, GLIBC_2.3.3
 FORWARD dlclose, GLIBC_2.2.5

@@ -1,4 +1,4 @@
-#include "base/older_glibc/forward.h"
+#include "base/older_glibc/forward.inc"
 FORWARD pthread_attr_setstacksize, GLIBC_2.2.5
 FORWARD pthread_create, GLIBC_2.2.5
 FORWARD pthread_mutex_trylock, GLIBC_2.2.5

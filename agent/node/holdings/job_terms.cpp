@@ -86,11 +86,13 @@ void JobTerms::RefreshAll() {
 
 std::map<std::pair<JobId, DeviceId>, int64_t> JobTerms::NativeBudgets() const {
   std::map<std::pair<JobId, DeviceId>, int64_t> budgets;
-  if (facts_.processes == nullptr) return budgets;
   for (const auto& [id, job] : table_.jobs()) {
     for (const DeviceId device : table_.DevicesOf(job)) {
       const std::string& uuid = facts_.devices.at(static_cast<size_t>(device)).name;
-      if (const auto budget = NativeBudgetOf(job, uuid, table_, *facts_.processes))
+      const auto known = native_budgets_.find({id, device});
+      if (facts_.processes->devices.count(uuid) == 0 && known != native_budgets_.end())
+        budgets[{id, device}] = known->second;  // the driver does not tell now
+      else if (const auto budget = NativeBudgetOf(job, uuid, table_, *facts_.processes))
         budgets[{id, device}] = *budget;
     }
   }
@@ -98,6 +100,7 @@ std::map<std::pair<JobId, DeviceId>, int64_t> JobTerms::NativeBudgets() const {
 }
 
 void JobTerms::RefreshIfLimitsChanged() {
+  if (facts_.processes == nullptr) return;
   auto budgets = NativeBudgets();
   if (budgets == native_budgets_) return;
   native_budgets_ = std::move(budgets);

@@ -47,6 +47,11 @@ TEST_F(JobTermsTest, TheDriversOwnLimitsLowerARunningJobsLimit) {
 
   EXPECT_EQ(count({1600 << 20, INT64_MAX}), 1500 << 20);
   EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20);
+  facts_.processes = nullptr;
+  terms_.RefreshIfLimitsChanged();
+  facts_.processes = std::make_shared<DeviceProcesses>();
+  terms_.RefreshIfLimitsChanged();
+  EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20) << "the driver does not tell";
   EXPECT_EQ(count({}), 10 * kGigabyte) << "the driver's limit is gone";
 }
 
