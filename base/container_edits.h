@@ -20,11 +20,11 @@ namespace spillway::base {
 inline constexpr char kCdiVersion[] = "0.5.0";
 
 struct ContainerNeeds {
-  std::string library;     // on the host
-  std::string job_socket;  // on the host; empty: no agent
+  std::string library;          // on the host
+  std::string job_socket = {};  // on the host; empty: no agent
   bool requires_agent = true;
-  bool sets_frameworks = true;                // tensors allocated one by one
-  std::optional<std::uint64_t> budget_bytes;  // without an agent, and the most with one
+  bool sets_frameworks = true;                     // tensors allocated one by one
+  std::optional<std::uint64_t> budget_bytes = {};  // without an agent, and the most with one
 };
 
 struct ContainerMount {

@@ -81,7 +81,8 @@ TEST_F(NvmlTest, NothingIsUsedBeforeTheDriverStarts) {
 TEST_F(NvmlTest, MemoryLimitsAreThoseOfAFile) {
   char uuid[96] = {};
   ASSERT_EQ(Call("nvmlDeviceGetUUID", DeviceAt(0), uuid, 96u), kSuccess);
-  MemoryLimits limits{.group = "/sys/fs/cgroup/a"};
+  MemoryLimits limits{};
+  limits.group = "/sys/fs/cgroup/a";
   EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kNotSupported);
 
   const std::string path = testing::TempDir() + "/limits." + std::to_string(getpid());

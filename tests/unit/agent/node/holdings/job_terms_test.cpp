@@ -10,7 +10,7 @@ class JobTermsTest : public PartTest {
   JobTermsTest() {
     facts_.config.defaults.floor_bytes = 0;
     facts_.host_bytes = 50 * kGigabyte;
-    facts_.devices = {{.name = "GPU-0"}};
+    facts_.devices = {{{}, "GPU-0", ""}};
     arbiter_.SetDevice(kDevice, 10 * kGigabyte);
     arbiter_.SetHost(facts_.host_bytes);
     Register(session_, 3);

@@ -7,7 +7,7 @@ namespace {
 
 class UnmanagedMemoryTest : public PartTest {
  protected:
-  UnmanagedMemoryTest() { report_.devices = {{0, "GPU-0"}, {1, "GPU-1"}}; }
+  UnmanagedMemoryTest() { report_.devices = {{0, "GPU-0", ""}, {1, "GPU-1", ""}}; }
 
   // Connected, and holds so much on the first device.
   void Manage(pid_t pid, int64_t resident_bytes) {
