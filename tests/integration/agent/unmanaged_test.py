@@ -4,6 +4,7 @@ while it is there.
 
     usage: unmanaged_test.py --build BUILD [unittest arguments]
 """
+import json
 import os
 import pathlib
 import re
@@ -37,7 +38,8 @@ class UnmanagedTest(job_test.JobFixture):
         self.more_environment = {"SPILLWAY_SIM_NODE": self.simulated["SPILLWAY_SIM_NODE"]}
         self.configure()
         path = self.folder / "spillway.toml"
-        path.write_text(path.read_text().replace("find = false", "find = true"))
+        path.write_text(path.read_text().replace("find = false", "find = true")
+                        .replace("[agent]\n", f'[agent]\njob_socket = "{self.folder}/jobs/agent.sock"\n', 1))
 
     def foreign(self):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
@@ -70,6 +72,11 @@ class UnmanagedTest(job_test.JobFixture):
         line = f'spillway_gpu_memory_unmanaged_bytes{{gpu="{self.device()["device"]}",uuid="{job_test.UUID}"}} '
         agent_test.wait_for(lambda: self.get("/metrics")[1], lambda text: f"{line}{HELD}\n" in text)
         self.assertIn(f"{line}{HELD}\n", self.get("/metrics")[1])
+
+        # A container learns of no other's processes.
+        through_the_jobs = subprocess.run([agent_test.BUILD / "bin/spillway", "status", "--json", "--socket", self.folder / "jobs/agent.sock"],
+                                          capture_output=True, text=True)
+        self.assertEqual([one["unmanaged"] for one in json.loads(through_the_jobs.stdout)["devices"]], [None, None])
 
         program.stdin.close()
         program.wait()
