@@ -82,8 +82,9 @@ class TraceTest(unittest.TestCase):
         dropped = {}
         for event in moments(events, "dropped"):
             dropped[event["args"]["as"]] = dropped.get(event["args"]["as"], 0) + event["args"]["bytes"]
-        self.assertEqual(dropped.get("same content", 0), run.report["clean_by_content_bytes"])
-        self.assertGreater(dropped["recomputable"], 0)
+        self.assertEqual(dropped.get("clean", 0) + dropped.get("same content", 0), run.report["dropped_bytes"])
+        self.assertGreater(run.report["dropped_bytes"], 0)
+        self.assertEqual(dropped.get("recomputable", 0), run.report["recompute_dropped_bytes"])
 
     def test_a_trace_agrees_with_the_report_and_changes_nothing(self):
         budget_bytes = self.half()
