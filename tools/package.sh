@@ -1,23 +1,21 @@
 #!/usr/bin/env bash
 # tools/package.sh: builds Spillway, and makes four Debian packages and the tarball of the two node files of it.
 #
-#   tools/package.sh [--built] [--version VERSION] [--output FOLDER]
+#   tools/package.sh [--built] [--output FOLDER]
 #
-#   --built            pack what BUILD_DIR (default build) has, without building it first
-#   --version VERSION  of the packages (default: of the newest release in CHANGELOG.md; after it, with the commit's time)
-#   --output FOLDER    default BUILD_DIR/packages
+#   --built          pack what BUILD_DIR (default build) has, without building it first
+#   --output FOLDER  default BUILD_DIR/packages
 #
-# It downloads nothing. The same tree gives the same files, byte for byte: SOURCE_DATE_EPOCH is the commit's time unless set.
+# The version is that of the newest release in CHANGELOG.md; after that release, with the commit's time. It downloads nothing. The same tree gives the same files, byte for byte: SOURCE_DATE_EPOCH is the commit's time unless set.
 cd "$(dirname "$0")/.."
 . tools/prepare.sh
 
-built="" version="" output=$BUILD_DIR/packages
+built="" output=$BUILD_DIR/packages
 while [ $# -gt 0 ]; do
   case $1 in
     --built) built=yes; shift; continue ;;
-    --version) version=${2:?--version needs a value} ;;
     --output) output=${2:?--output needs a value} ;;
-    *) sed -n 's/^# \{0,1\}//p' "$0" | sed -n '2,10p' >&2; exit 2 ;;
+    *) sed -n 's/^# \{0,1\}//p' "$0" | sed -n '2,8p' >&2; exit 2 ;;
   esac
   shift 2
 done
@@ -51,7 +49,7 @@ check_products() {
 commit_time() { git log -1 --format=%ct 2> /dev/null || stat -c %Y CHANGELOG.md; }
 
 # Entries under "Unreleased": this is no release, and sorts behind the newest one.
-has_unreleased_changes() { sed '/^## [0-9]/,$d' CHANGELOG.md | grep -q '^- '; }
+has_unreleased_changes() { [ -n "$(sed '/^## [0-9]/,$d' CHANGELOG.md | grep '^- ')" ]; }
 
 package_version() {
   local release
@@ -65,7 +63,7 @@ write_debian_folder() { # FOLDER
   cat > "$1/debian/changelog" << END
 spillway ($version) unstable; urgency=medium
 
-  * CHANGELOG.md in /usr/share/doc/spillway lists the changes.
+  * /usr/share/doc/spillway/releases.md lists the changes.
 
  -- $(sed -n 's/^Maintainer: //p' deploy/packages/debian/control)  $(date -uR -d "@$SOURCE_DATE_EPOCH")
 END
@@ -97,7 +95,7 @@ check_tools
 [ -n "$built" ] || step "build" build_packed
 check_products
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(commit_time)}
-version=${version:-$(package_version)}
+version=$(package_version)
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
 step "Debian packages" make_packages

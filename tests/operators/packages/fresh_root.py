@@ -1,7 +1,8 @@
-"""A fresh Debian in a folder, with the packages under test still to be installed; programs run in it by chroot.
+"""A fresh Debian in a folder, with the packages under test still to be installed. Its own systemd runs there, in namespaces.
 
 Needs root, mmdebstrap, and Debian's mirror once: the folder's files are kept beside the packages.
 """
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -12,9 +13,40 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from waiting import wait_for  # noqa: E402
 
 # The test's own namespaces: its mounts end with it, it sees no other agent, and the default port is free.
 OWN_NAMESPACES = "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"
+
+INCOMING = "/srv/packages"
+LIBRARIES = "/srv/libraries"
+# Where systemd keeps its groups: version 1 and its hybrid, or version 2.
+CONTROL_GROUPS = [path for path in map(pathlib.Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")) if path.is_dir()] or [pathlib.Path("/sys/fs/cgroup")]
+BOOT = """
+set -e
+for hierarchy in CONTROL_GROUPS; do
+  mkdir -p $hierarchy/{group}
+  echo $$ > $hierarchy/{group}/cgroup.procs
+done
+mount --bind {root} {root}
+mount -t proc proc {root}/proc
+for folder in run tmp dev/shm; do mount -t tmpfs tmpfs {root}/$folder; done
+mount --bind -o ro {build} {root}{build}
+exec unshare --cgroup sh -ec '
+mount -t sysfs -o ro sysfs {root}/sys
+if [ -d /sys/fs/cgroup/systemd ]; then
+  mount -t tmpfs tmpfs {root}/sys/fs/cgroup
+  mkdir {root}/sys/fs/cgroup/systemd {root}/sys/fs/cgroup/unified
+  mount -t cgroup -o none,name=systemd cgroup {root}/sys/fs/cgroup/systemd
+  mount -t cgroup2 cgroup2 {root}/sys/fs/cgroup/unified
+else
+  mount -t cgroup2 cgroup2 {root}/sys/fs/cgroup
+fi
+exec env container=test chroot {root} /lib/systemd/systemd --log-target=console'
+""".replace("CONTROL_GROUPS", " ".join(map(str, CONTROL_GROUPS)))
 
 
 def raise_loopback():
@@ -50,44 +82,74 @@ def base_archive(folder, include):
 
 
 class FreshRoot:
-    def __init__(self, folder, archive, build):
-        """`build` is at the same path inside, for the simulated GPU and its programs."""
-        self.folder = pathlib.Path(folder)
-        subprocess.run(["tar", "-xf", archive, "-C", self.folder], check=True)
-        self.mount("-t", "proc", "proc", "/proc")
-        self.mount("-t", "tmpfs", "tmpfs", "/dev/shm")
-        self.mount("--bind", "-o", "ro", build, str(build))
-        (self.folder / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
-        (self.folder / "usr/sbin/policy-rc.d").chmod(0o755)
+    """Debian in `folder`, with its own systemd once `boot` returned. `build` is at the same path inside, for the simulated GPU and its programs."""
 
-    def mount(self, *words):
-        *source, place = words
-        (self.folder / place[1:]).mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", *source, self.folder / place[1:]], check=True)
+    def __init__(self, folder, archive, build):
+        self.folder = pathlib.Path(folder)
+        self.machine = self.init = None
+        subprocess.run(["tar", "-xf", archive, "-C", self.folder], check=True)
+        self.copy_libraries(build)
+        (self.folder / str(build)[1:]).mkdir(parents=True, exist_ok=True)
+        self.script = self.folder.parent / "boot"
+        self.script.write_text(BOOT.format(root=self.folder, build=build, group=self.group()))
+
+    @staticmethod
+    def group():
+        return f"spillway-packages-{os.getpid()}"
+
+    def copy_libraries(self, build):
+        """What the simulated GPU's libraries need and a fresh root lacks."""
+        loaded = subprocess.run(["ldd", build / "workloads/gpt"], env=dict(os.environ, LD_LIBRARY_PATH=f"{build}/simulator"),
+                                capture_output=True, text=True, check=True).stdout
+        self.path(LIBRARIES).mkdir(parents=True)
+        for library in re.findall(r"=> (/(?:usr/)?lib\S+)", loaded):
+            if not self.path(library).exists():
+                shutil.copy(library, self.path(LIBRARIES))
+
+    def boot(self):
+        """Whether systemd runs, in namespaces of its own."""
+        with open(self.folder.parent / "boot.log", "wb") as log:
+            self.machine = subprocess.Popen(["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child", "sh", self.script],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        children = pathlib.Path(f"/proc/{self.machine.pid}/task/{self.machine.pid}/children")
+        try:
+            self.init = int(wait_for(lambda: children.read_text().split() if self.machine.poll() is None else ["0"])[0])
+            wait_for(lambda: self.run("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+        except (TimeoutError, OSError):
+            return False
+        return True
+
+    def shut_down(self):
+        if self.machine is not None:
+            self.machine.kill()
+            self.machine.wait()
+        for hierarchy in CONTROL_GROUPS:
+            group = hierarchy / self.group()
+            for folder in (*sorted(group.glob("**/"), reverse=True), group):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
     def path(self, name):
         return self.folder / name.lstrip("/")
 
     def copy_in(self, paths):
-        self.path("/tmp/packages").mkdir(exist_ok=True)
-        return [f"/tmp/packages/{shutil.copy(path, self.path('/tmp/packages')).name}" for path in paths]
+        place = self.path(INCOMING)
+        place.mkdir(exist_ok=True)
+        return [f"{INCOMING}/{shutil.copy(path, place).name}" for path in paths]
 
     def command(self, *words, user=None, **environment):
         who = [f"--userspec={user}:{user}"] if user else []
         variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive",
                      **environment}
-        return ["env", "-i", *(f"{name}={value}" for name, value in variables.items()), "chroot", *who, self.folder, *map(str, words)]
+        return ["nsenter", "-t", str(self.init), "-m", "-p", "-i", "-u", "env", "-i", *(f"{name}={value}" for name, value in variables.items()),
+                "chroot", *who, self.folder, *map(str, words)]
 
     def run(self, *words, **options):
         return subprocess.run(self.command(*words, **options), capture_output=True, text=True, timeout=300)
 
-    def begin(self, *words, log, **options):
-        with open(log, "ab") as output:
-            return subprocess.Popen(self.command(*words, **options), stdout=output, stderr=output)
-
     def files(self):
         """All paths in it, without what dpkg, apt and shadow note for themselves, and what is mounted."""
-        notes = re.compile(r"/(proc|dev|tmp|work|var/(cache|log|lib/(dpkg|apt|systemd/deb-systemd-helper\w+/\.dsh)))(/|$)|/etc/\w+-$|/etc/ld\.so\.cache$")
+        notes = re.compile(r"/(proc|sys|run|dev|tmp|srv|var/(cache|tmp|log|lib/(dpkg|apt|systemd)))(/|$)|/etc/\w+-$|/etc/ld\.so\.cache$")
         found = set()
         for folder, folders, names in os.walk(self.folder):
             inside = folder[len(str(self.folder)):]

@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ SKIPPED = 77  # the exit code, for ctest
 INSIDE = "--in-own-namespaces"
 NAMES = "spillway", "spillway-agent", "spillway-kubernetes", "spillway-slurm"
 PRODUCTS = "bin/spillwayd", "bin/spillway-plan", "bin/spillway-kubernetes", "lib/spillway_spank.so", "workloads/gpt"
+NEXT_VERSION = "99.0.0"
 MIB = 1 << 20
 BUDGET = 16 * MIB  # the trainer wants more
 TRAINER = "gpt", "--layers=2", "--width=256"
@@ -51,11 +51,24 @@ def why_not():
     return ""
 
 
-def pack(folder, *options):
-    ran = subprocess.run([ROOT / "tools/package.sh", "--built", "--output", folder, *options], env=dict(os.environ, BUILD_DIR=str(BUILD)),
-                         capture_output=True, text=True)
+def pack(folder):
+    environment = dict(os.environ, BUILD_DIR=str(BUILD), DEB_BUILD_OPTIONS="noautodbgsym")
+    ran = subprocess.run([ROOT / "tools/package.sh", "--built", "--output", folder], env=environment, capture_output=True, text=True)
     if ran.returncode != 0:
         raise RuntimeError(ran.stdout + ran.stderr)
+
+
+def pack_next_version(folder):
+    """The packages with a higher version."""
+    folder.mkdir()
+    for path in packed(PACKAGES):
+        tree = folder / "tree"
+        subprocess.run(["dpkg-deb", "-R", path, tree], check=True)
+        control = tree / "DEBIAN/control"
+        control.write_text(control.read_text().replace(package_field(path, "Version"), NEXT_VERSION))
+        subprocess.run(["dpkg-deb", "-Znone", "-b", tree, folder / f"{package_field(path, 'Package')}_{NEXT_VERSION}_amd64.deb"],
+                       check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(tree)
 
 
 def packed(folder, names=NAMES):
@@ -63,7 +76,7 @@ def packed(folder, names=NAMES):
 
 
 def simulated():
-    return {"LD_LIBRARY_PATH": f"{BUILD}/simulator", "SPILLWAY_SIM_PROFILE": "h200", "SPILLWAY_SIM_COMPUTE": "tags"}
+    return {"LD_LIBRARY_PATH": f"{BUILD}/simulator:{fresh_root.LIBRARIES}", "SPILLWAY_SIM_PROFILE": "h200", "SPILLWAY_SIM_COMPUTE": "tags"}
 
 
 def trainer(*more):
@@ -138,84 +151,81 @@ class NodeTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        cls.outside = pathlib.Path(tempfile.mkdtemp(prefix="spillway-root."))
+        cls.addClassCleanup(shutil.rmtree, cls.outside, ignore_errors=True)
         try:
             archive = fresh_root.base_archive(PACKAGES, fresh_root.dependencies(packed(PACKAGES)))
         except RuntimeError as error:
             raise unittest.SkipTest(f"no fresh root: {error}") from None
-        cls.outside = pathlib.Path(tempfile.mkdtemp(prefix="spillway-root."))
-        cls.addClassCleanup(subprocess.run, f"umount -R {cls.outside}/root/* 2> /dev/null; rm -rf --one-file-system {cls.outside}", shell=True)
         (cls.outside / "root").mkdir()
         cls.root = FreshRoot(cls.outside / "root", archive, BUILD)
+        cls.addClassCleanup(cls.root.shut_down)
+        if not cls.root.boot():
+            raise unittest.SkipTest("systemd does not run here: " + (cls.outside / "boot.log").read_text()[-300:])
         cls.before = cls.root.files()
-        cls.agent = None
-        cls.addClassCleanup(cls.stop)
-
-    @classmethod
-    def stop(cls):
-        if cls.agent is not None:
-            cls.agent.terminate()
-            cls.agent.wait()
-            cls.agent = None
 
     def passes(self, *words, **options):
         ran = self.root.run(*words, **options)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr + self.root.run("journalctl", "-u", "spillwayd").stdout)
         return ran.stdout + ran.stderr
 
-    def start(self):
-        """As the unit does: the agent's user, its folders."""
-        for folder in ("run", "var/lib"):
-            self.passes("install", "-d", "-o", "spillway", "-g", "spillway", f"/{folder}/spillway")
-        log = self.outside / "log"
-        type(self).agent = self.root.begin("/usr/bin/spillwayd", log=log, user="spillway", XDG_STATE_HOME="/nowhere")
-        wait_for(lambda: self.root.run("spillway", "status").returncode == 0 or self.agent.poll() is not None)
-        self.assertIsNone(self.agent.poll(), log.read_text())
+    def state(self, unit):
+        return self.root.run("systemctl", "is-active", unit).stdout.strip(), self.root.run("systemctl", "is-enabled", unit).stdout.strip()
+
+    def agent_pid(self):
+        return int(self.passes("systemctl", "show", "-P", "MainPID", "spillwayd"))
+
+    def install(self, folder):
+        return self.passes("apt-get", "install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confdef",
+                           *self.root.copy_in(packed(folder)))
 
     def test_1_install(self):
-        self.passes("apt-get", "install", "-y", "--no-install-recommends", *self.root.copy_in(packed(PACKAGES)))
+        self.install(PACKAGES)
         self.assertIn("Spillway node agent", self.passes("getent", "passwd", "spillway"))
-        for unit in ("multi-user.target.wants/spillwayd.service", "sockets.target.wants/spillwayd.socket"):
-            self.assertTrue(self.root.path(f"/etc/systemd/system/{unit}").is_symlink(), unit)
-        self.assertFalse(self.root.path("/etc/systemd/system/sockets.target.wants/spillwayd-jobs.socket").is_symlink())
         self.passes("ldconfig")
         self.assertNotIn("libcuda", self.passes("ldconfig", "-p"))
 
-    def test_2_the_default_agent_runs_without_a_gpu(self):
-        self.start()
-        self.assertIn("no", self.passes("spillway", "status"))
-        self.passes("spillway", "config", "reload", user="spillway")
-        self.stop()
+    def test_2_the_agent_runs_without_a_gpu(self):
+        self.assertEqual(self.state("spillwayd.service"), ("active", "enabled"))
+        self.assertEqual(self.state("spillwayd.socket"), ("active", "enabled"))
+        self.assertEqual(self.state("spillwayd-jobs.socket"), ("inactive", "disabled"))
+        self.passes("spillway", "status")
+        self.passes("systemctl", "reload", "spillwayd")
 
     def test_3_an_upgrade_while_a_job_trains(self):
+        self.configure()
+        job, output = self.begin_job()
+        agent = self.agent_pid()
+        pack_next_version(self.outside / "next")
+
+        self.install(self.outside / "next")
+        trained = steps_in(output.read_text())
+        wait_for(lambda: steps_in(output.read_text()) > trained + 8)
+        maps = self.root.run("sh", "-c", "cat /proc/[0-9]*/maps").stdout
+        (self.root.path("/srv/end")).touch()
+
+        self.assertEqual(job.wait(60), 0, (self.outside / "errors").read_text())
+        self.assertEqual(output.read_text(), bare(steps_in(output.read_text())))
+        self.assertRegex(maps, r"/usr/lib/spillway/libspillway\.so\S* \(deleted\)")
+        self.assertNotEqual(self.agent_pid(), agent)
+        self.assertEqual(self.state("spillwayd.service"), ("active", "enabled"))
+        self.assertIn("A change of the operator's", self.root.path("/etc/spillway/spillway.toml").read_text())
+        self.assertEqual(self.passes("dpkg-query", "-W", "-f", "${Version}", "spillway-agent"), NEXT_VERSION)
+        print(self.passes("journalctl", "-u", "spillwayd"))
+
+    def configure(self):
         drop_in = self.root.path("/etc/spillway/spillway.d/node.toml")
-        drop_in.parent.mkdir(exist_ok=True)
+        drop_in.parent.mkdir()
         drop_in.write_text(node_agent.configuration("h200", 1 << 30))
         with open(self.root.path("/etc/spillway/spillway.toml"), "a") as changed:
             changed.write("# A change of the operator's.\n")
-        self.start()
-        job, output = self.begin_job()
-
-        pack(self.outside / "next", "--version", "99.0.0")
-        self.passes("dpkg", "--force-confdef", "-i", *self.root.copy_in(packed(self.outside / "next")))
-        self.agent.send_signal(signal.SIGUSR2)  # systemd is not here, which would start it anew
-        wait_for(lambda: "(deleted)" not in os.readlink(f"/proc/{self.agent.pid}/exe"))
-        trained = steps_in(output.read_text())
-        wait_for(lambda: steps_in(output.read_text()) > trained + 8)
-        self.assertIn("local-", wait_for(lambda: self.passes("spillway", "jobs"), lambda seen: "local-" in seen))
-        maps = pathlib.Path(f"/proc/{job.pid}/maps").read_text()
-        self.root.path("/tmp/end").touch()
-
-        self.assertRegex(maps, r"/usr/lib/spillway/libspillway\.so\S* \(deleted\)")
-        self.assertEqual(job.wait(60), 0, (self.outside / "errors").read_text())
-        self.assertEqual(output.read_text(), bare(steps_in(output.read_text())))
-        self.assertIn("A change of the operator's", self.root.path("/etc/spillway/spillway.toml").read_text())
-        self.assertEqual(self.passes("dpkg-query", "-W", "-f", "${Version}", "spillway-agent"), "99.0.0")
+        self.passes("systemctl", "restart", "spillwayd")
 
     def begin_job(self):
-        """A job under the agent that trains until /tmp/end exists; it has printed steps."""
+        """A job under the agent that trains until /srv/end exists; it has printed steps."""
         output = self.outside / "output"
         words = self.root.command("spillway", "run", "--quiet", "--agent=required", f"--budget={BUDGET}", "--", *trainer(
-            "--steps=1000000", "--until=/tmp/end"), **simulated())
+            "--steps=1000000", "--until=/srv/end"), **simulated(), SPILLWAY_REPORT="/srv/report")
         with open(output, "wb") as out, open(self.outside / "errors", "wb") as errors:
             job = subprocess.Popen(words, stdout=out, stderr=errors)
         self.addCleanup(job.kill)
@@ -227,21 +237,22 @@ class NodeTest(unittest.TestCase):
         before = self.root.files()
         self.passes("dpkg", "-i", *self.root.copy_in(packed(self.outside / "next")))
         self.assertEqual(self.root.files(), before)
+        self.assertEqual(self.state("spillwayd.service"), ("active", "enabled"))
 
     def test_5_remove_keeps_configuration_and_state(self):
-        kept = "/etc/spillway/spillway.toml", "/etc/spillway/spillway.d/node.toml", "/var/lib/spillway/plans"
-        self.root.path("/var/lib/spillway/plans").mkdir(exist_ok=True)
-        self.stop()
         self.passes("dpkg", "--remove", *NAMES)
-        self.assertEqual([name for name in kept if not self.root.path(name).exists()], [])
+        for kept in ("/etc/spillway/spillway.toml", "/etc/spillway/spillway.d/node.toml", "/var/lib/spillway/plans"):
+            self.passes("test", "-e", kept)
         self.assertFalse(self.root.path("/usr/bin/spillwayd").exists())
         self.assertFalse(self.root.path("/usr/lib/spillway").exists())
+        self.assertNotIn("spillwayd", self.root.run("sh", "-c", "cat /proc/[0-9]*/comm").stdout)
 
     def test_6_purge_leaves_nothing(self):
         self.root.path("/etc/spillway/run.toml").write_text('agent = "required"\n')
         self.passes("dpkg", "--purge", *NAMES)
         self.assertEqual(self.root.files() - self.before, set())
-        self.assertNotIn("spillway", self.root.path("/etc/passwd").read_text() + self.root.path("/etc/group").read_text())
+        self.assertNotIn("spillway", self.passes("cat", "/etc/passwd", "/etc/group") + self.passes("ls", "/run", "/var/log", "/var/lib/systemd"))
+        self.assertNotIn("spillway", self.passes("systemctl", "list-unit-files") + self.passes("systemctl", "list-units", "--all"))
 
 
 def main():
@@ -260,6 +271,7 @@ def main():
         return SKIPPED if not options.why_not else 0
     if not options.inside:
         os.execvp(fresh_root.OWN_NAMESPACES[0], [*fresh_root.OWN_NAMESPACES, sys.executable, *sys.argv, INSIDE])
+    fresh_root.raise_loopback()
     pack(PACKAGES)
     unittest.main(argv=[sys.argv[0], *rest])
 
