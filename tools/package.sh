@@ -63,7 +63,7 @@ write_debian_folder() { # FOLDER
   cat > "$1/debian/changelog" << END
 spillway ($version) unstable; urgency=medium
 
-  * /usr/share/doc/spillway/releases.md lists the changes.
+  * /usr/share/doc/spillway/releases.md.gz lists the changes.
 
  -- $(sed -n 's/^Maintainer: //p' deploy/packages/debian/control)  $(date -uR -d "@$SOURCE_DATE_EPOCH")
 END

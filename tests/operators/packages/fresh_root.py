@@ -21,6 +21,8 @@ from waiting import wait_for  # noqa: E402
 # The test's own namespaces: its mounts end with it, it sees no other agent, and the default port is free.
 OWN_NAMESPACES = "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"
 
+MIRROR = "http://deb.debian.org/debian"
+RELEASE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 INCOMING = "/srv/packages"
 LIBRARIES = "/srv/libraries"
 # Where systemd keeps its groups: version 1 and its hybrid, or version 2.
@@ -66,19 +68,24 @@ def package_field(path, field):
     return subprocess.run(["dpkg-deb", "-f", path, field], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def base_archive(folder, include):
-    """A tar file of a minimal Debian with `include`; made at the first call."""
-    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    name = hashlib.sha256(" ".join([release, *include]).encode()).hexdigest()[:12]
-    archive = folder / f"root-{name}.tar"
-    if not archive.exists():
-        unfinished = archive.with_suffix(".new.tar")
-        made = subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={','.join(include)}", release, unfinished,
-                               "http://deb.debian.org/debian"], capture_output=True, text=True)
-        if made.returncode != 0:
-            raise RuntimeError("mmdebstrap makes no root: " + (made.stderr.strip().splitlines() or [""])[-1])
-        unfinished.rename(archive)
-    return archive
+def base_archive(folder, packages):
+    """The path of a tar file: a minimal Debian with what the packages depend on."""
+    include = ",".join(dependencies(packages))
+    return folder / f"root-{hashlib.sha256(f'{RELEASE} {include}'.encode()).hexdigest()[:12]}.tar"
+
+
+def make_base(folder, packages):
+    """Why there is no such archive; empty: it is there."""
+    archive = base_archive(folder, packages)
+    if archive.exists():
+        return ""
+    unfinished = archive.with_suffix(".new.tar")
+    made = subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={','.join(dependencies(packages))}", RELEASE, unfinished, MIRROR],
+                          capture_output=True, text=True)
+    if made.returncode != 0:
+        return f"mmdebstrap makes no root of {MIRROR}: {(made.stderr.strip().splitlines() or [''])[-1]}"
+    unfinished.rename(archive)
+    return ""
 
 
 class FreshRoot:

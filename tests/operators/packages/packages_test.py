@@ -153,10 +153,9 @@ class NodeTest(unittest.TestCase):
     def setUpClass(cls):
         cls.outside = pathlib.Path(tempfile.mkdtemp(prefix="spillway-root."))
         cls.addClassCleanup(shutil.rmtree, cls.outside, ignore_errors=True)
-        try:
-            archive = fresh_root.base_archive(PACKAGES, fresh_root.dependencies(packed(PACKAGES)))
-        except RuntimeError as error:
-            raise unittest.SkipTest(f"no fresh root: {error}") from None
+        archive = fresh_root.base_archive(PACKAGES, packed(PACKAGES))
+        if not archive.exists():
+            raise unittest.SkipTest("there is no fresh root")
         (cls.outside / "root").mkdir()
         cls.root = FreshRoot(cls.outside / "root", archive, BUILD)
         cls.addClassCleanup(cls.root.shut_down)
@@ -270,9 +269,10 @@ def main():
     if reason or options.why_not:
         return SKIPPED if not options.why_not else 0
     if not options.inside:
+        pack(PACKAGES)
+        print(fresh_root.make_base(PACKAGES, packed(PACKAGES)), flush=True)
         os.execvp(fresh_root.OWN_NAMESPACES[0], [*fresh_root.OWN_NAMESPACES, sys.executable, *sys.argv, INSIDE])
     fresh_root.raise_loopback()
-    pack(PACKAGES)
     unittest.main(argv=[sys.argv[0], *rest])
 
 
