@@ -142,7 +142,7 @@ class FreshRoot:
     def copy_in(self, paths):
         place = self.path(INCOMING)
         place.mkdir(exist_ok=True)
-        return [f"{INCOMING}/{shutil.copy(path, place).name}" for path in paths]
+        return [f"{INCOMING}/{pathlib.Path(shutil.copy(path, place)).name}" for path in paths]
 
     def command(self, *words, user=None, **environment):
         who = [f"--userspec={user}:{user}"] if user else []

@@ -194,12 +194,13 @@ class NodeTest(unittest.TestCase):
     def test_3_an_upgrade_while_a_job_trains(self):
         self.configure()
         job, output = self.begin_job()
-        agent = self.agent_pid()
+        agent, listening_since = self.agent_pid(), self.listening_since()
         pack_next_version(self.outside / "next")
 
         self.install(self.outside / "next")
         trained = steps_in(output.read_text())
         wait_for(lambda: steps_in(output.read_text()) > trained + 8)
+        kept = int(self.passes("systemctl", "show", "-P", "NFileDescriptorStore", "spillwayd.service"))
         maps = self.root.run("sh", "-c", "cat /proc/[0-9]*/maps").stdout
         (self.root.path("/srv/end")).touch()
 
@@ -207,10 +208,14 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(output.read_text(), bare(steps_in(output.read_text())))
         self.assertRegex(maps, r"/usr/lib/spillway/libspillway\.so\S* \(deleted\)")
         self.assertNotEqual(self.agent_pid(), agent)
+        self.assertEqual(self.listening_since(), listening_since)
+        self.assertGreater(kept, 1, "the slabs' records, and what the job has")
         self.assertEqual(self.state("spillwayd.service"), ("active", "enabled"))
         self.assertIn("A change of the operator's", self.root.path("/etc/spillway/spillway.toml").read_text())
         self.assertEqual(self.passes("dpkg-query", "-W", "-f", "${Version}", "spillway-agent"), NEXT_VERSION)
-        print(self.passes("journalctl", "-u", "spillwayd"))
+
+    def listening_since(self):
+        return self.passes("systemctl", "show", "-P", "ActiveEnterTimestampMonotonic", "spillwayd.socket")
 
     def configure(self):
         drop_in = self.root.path("/etc/spillway/spillway.d/node.toml")
@@ -221,10 +226,10 @@ class NodeTest(unittest.TestCase):
         self.passes("systemctl", "restart", "spillwayd")
 
     def begin_job(self):
-        """A job under the agent that trains until /srv/end exists; it has printed steps."""
+        """A job under the agent that trains until /srv/end exists; it has printed steps. It takes slabs, as it need not park."""
         output = self.outside / "output"
-        words = self.root.command("spillway", "run", "--quiet", "--agent=required", f"--budget={BUDGET}", "--", *trainer(
-            "--steps=1000000", "--until=/srv/end"), **simulated(), SPILLWAY_REPORT="/srv/report")
+        words = self.root.command("spillway", "run", "--quiet", "--agent=required", "--park=off", f"--budget={BUDGET}", "--", *trainer(
+            "--steps=1000000", "--until=/srv/end"), **simulated(), XDG_STATE_HOME="/srv/state")
         with open(output, "wb") as out, open(self.outside / "errors", "wb") as errors:
             job = subprocess.Popen(words, stdout=out, stderr=errors)
         self.addCleanup(job.kill)
@@ -273,7 +278,7 @@ def main():
         print(fresh_root.make_base(PACKAGES, packed(PACKAGES)), flush=True)
         os.execvp(fresh_root.OWN_NAMESPACES[0], [*fresh_root.OWN_NAMESPACES, sys.executable, *sys.argv, INSIDE])
     fresh_root.raise_loopback()
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main(argv=[sys.argv[0], *rest], failfast=True)  # each test goes on where the one before it ended
 
 
 if __name__ == "__main__":
