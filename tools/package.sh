@@ -70,11 +70,12 @@ END
 }
 
 make_packages() {
-  local folder=$output/work
+  local folder=$output/work source=$PWD build
+  build=$(readlink -f "$BUILD_DIR")
   rm -f "$output"/spillway*.deb
   write_debian_folder "$folder"
   # debhelper puts packages beside its folder.
-  (export SPILLWAY_BUILD=$(readlink -f "$BUILD_DIR") SPILLWAY_SOURCE=$PWD && cd "$folder" && debian/rules binary) > "$output/debhelper.log" 2>&1 || {
+  (cd "$folder" && debian/rules binary SPILLWAY_BUILD="$build" SPILLWAY_SOURCE="$source") > "$output/debhelper.log" 2>&1 || {
     tail -20 "$output/debhelper.log"
     return 1
   }
