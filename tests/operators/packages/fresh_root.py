@@ -100,9 +100,18 @@ class FreshRoot:
         self.script = self.folder.parent / "boot"
         self.script.write_text(BOOT.format(root=self.folder, build=build, group=self.group()))
 
-    @staticmethod
-    def group():
-        return f"spillway-packages-{os.getpid()}"
+    def group(self):
+        """The name of its control group. The folder is unique; a process's number is not, in namespaces."""
+        return self.folder.parent.name
+
+    def removed_groups(self):
+        """Whether its control groups are gone: they stay until the last of its processes has ended."""
+        groups = [hierarchy / self.group() for hierarchy in CONTROL_GROUPS]
+        for group in groups:
+            for folder in (*sorted(group.glob("**/"), reverse=True), group):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        return not any(group.exists() for group in groups)
 
     def copy_libraries(self, build):
         """What the simulated GPU's libraries need and a fresh root lacks."""
@@ -130,11 +139,7 @@ class FreshRoot:
         if self.machine is not None:
             self.machine.kill()
             self.machine.wait()
-        for hierarchy in CONTROL_GROUPS:
-            group = hierarchy / self.group()
-            for folder in (*sorted(group.glob("**/"), reverse=True), group):
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+        wait_for(self.removed_groups)
 
     def path(self, name):
         return self.folder / name.lstrip("/")
