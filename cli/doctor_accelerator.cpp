@@ -98,9 +98,10 @@ void ExamineDevice(const AcceleratorFacts& accelerator, Findings& findings) {
 void ExamineInstallation(const Installation& installation, Findings& findings) {
   findings.push_back({Level::kOk, "command", installation.executable, ""});
   if (access(installation.preload_library.c_str(), R_OK) != 0) {
-    findings.push_back(
-        {Level::kProblem, "preload", installation.preload_library + ": " + std::strerror(errno),
-         "build or install Spillway whole: bin/spillway and lib/libspillway.so belong together"});
+    findings.push_back({Level::kProblem, "preload",
+                        installation.preload_library + ": " + std::strerror(errno),
+                        "build or install Spillway whole: bin/spillway and "
+                        "lib/spillway/libspillway.so belong together"});
   } else {
     findings.push_back(ExaminePreload(installation.preload_library));
   }

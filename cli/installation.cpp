@@ -1,9 +1,20 @@
 #include "cli/installation.h"
 
+#include <unistd.h>
+
 #include "cli/failure.h"
 #include "cli/files.h"
 
 namespace spillway::cli {
+namespace {
+
+std::string PreloadLibraryIn(const std::string& folder) {
+  constexpr char kName[] = "/libspillway.so";
+  const std::string installed = folder + "/spillway" + kName;
+  return access(installed.c_str(), F_OK) == 0 ? installed : folder + kName;
+}
+
+}  // namespace
 
 Installation FindInstallation() {
   const auto executable = ResolvedPath("/proc/self/exe");
@@ -13,7 +24,7 @@ Installation FindInstallation() {
   }
   const std::string root = ParentFolder(ParentFolder(*executable));
   return {.executable = *executable,
-          .preload_library = root + "/lib/libspillway.so",
+          .preload_library = PreloadLibraryIn(root + "/lib"),
           .simulator_folder = root + "/simulator"};
 }
 

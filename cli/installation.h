@@ -1,5 +1,8 @@
-// This installation's parts, relative to the executable: bin/spillway, lib/libspillway.so and
-// simulator/, in the build folder too.
+// This installation's parts, relative to the executable: bin/spillway, lib/spillway/libspillway.so
+// (in the build folder lib/libspillway.so) and simulator/.
+//
+// An installed preload library has a folder of its own. Its SONAME is libcuda.so.1: in a folder
+// that ldconfig reads, such as /usr/lib, every program would find it instead of the driver.
 #pragma once
 
 #include <string>

@@ -95,9 +95,9 @@ void CheckNotNested() {
 void CheckPreloadLibrary(const Installation& installation) {
   const std::string& path = installation.preload_library;
   if (access(path.c_str(), R_OK) != 0) {
-    throw Failure(
-        kExitRefused, "cannot read " + path, std::strerror(errno),
-        "build or install Spillway whole: bin/spillway and lib/libspillway.so belong together");
+    throw Failure(kExitRefused, "cannot read " + path, std::strerror(errno),
+                  "build or install Spillway whole: bin/spillway and lib/spillway/libspillway.so "
+                  "belong together");
   }
   if (path.find_first_of(" :") != std::string::npos) {
     throw Failure(kExitRefused, "cannot preload " + path,

@@ -18,7 +18,7 @@
 namespace spillway::kubernetes {
 
 struct Injection {
-  std::string library = "/usr/lib/libspillway.so";           // on the host
+  std::string library = "/usr/lib/spillway/libspillway.so";  // on the host
   std::string job_socket = "/run/spillway/jobs/agent.sock";  // on the host
   bool set_frameworks = true;  // tensors allocated one by one (base/framework_settings.h)
 };

@@ -41,7 +41,7 @@ constexpr base::OptionRow<Line> kRows[] = {
                                       "the agent's (default: /run/spillway/jobs/agent.sock)"}),
     Text<&DriverOptions::library>({"library", 'l', Value("FILE", Kind::kFile),
                                    "libspillway.so on the host, which containers get (default: "
-                                   "/usr/lib/libspillway.so)"}),
+                                   "/usr/lib/spillway/libspillway.so)"}),
     {{"gpus", 0, Value("WHO", Kind::kWords, "give leave"),
       "give: a claim's container gets the GPU too, as NVIDIA's container toolkit describes it "
       "(default). leave: another DRA driver gives it"},

@@ -13,7 +13,7 @@ struct DriverOptions {
   std::string node;
   std::string agent_socket = "/run/spillway/agent.sock";
   std::string job_socket = "/run/spillway/jobs/agent.sock";
-  std::string library = "/usr/lib/libspillway.so";
+  std::string library = "/usr/lib/spillway/libspillway.so";
   std::string kubelet_folder = "/var/lib/kubelet";
   std::string cdi_folder = "/var/run/cdi";
   std::string gpu_folder = "/proc/driver/nvidia/gpus";

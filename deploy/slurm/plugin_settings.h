@@ -12,10 +12,10 @@
 namespace spillway::slurm {
 
 struct PluginSettings {
-  std::string library = "/usr/lib/libspillway.so";   // lib=PATH
-  std::string socket = environment::kDefaultSocket;  // socket=PATH, of the agent
-  std::optional<int64_t> shard_bytes = {};           // shard=SIZE; unset: shards say nothing
-  std::string log = {};                              // log=PATH; empty: slurmd's log
+  std::string library = "/usr/lib/spillway/libspillway.so";  // lib=PATH
+  std::string socket = environment::kDefaultSocket;          // socket=PATH, of the agent
+  std::optional<int64_t> shard_bytes = {};  // shard=SIZE; unset: shards say nothing
+  std::string log = {};                     // log=PATH; empty: slurmd's log
   bool operator==(const PluginSettings&) const = default;
 };
 

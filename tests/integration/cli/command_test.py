@@ -60,6 +60,17 @@ class CommandTest(unittest.TestCase):
         return result.stderr
 
 
+class InstallationTest(CommandTest):
+    """ldconfig must not find the library, which has the driver's SONAME, so packages give it a folder of its own."""
+
+    def test_library_in_its_own_folder_comes_first(self):
+        self.assertEqual(self.variables()["LD_PRELOAD"], str(self.preload))
+        own = self.root / "lib/spillway/libspillway.so"
+        own.parent.mkdir()
+        shutil.copy(self.preload, own)
+        self.assertEqual(self.variables()["LD_PRELOAD"], str(own))
+
+
 class JobTest(CommandTest):
     """The command becomes the job: pid, signals, exit code and files are the job's own."""
 

@@ -70,6 +70,11 @@ class PagesTest(unittest.TestCase):
     def test_spillwayd(self):
         self.assertEqual(options_described(page("spillwayd.8")), options_of_help(said("spillwayd", "--help")) | {"help"})
 
+    def test_spillway_kubernetes(self):
+        if not (BUILD / "bin/spillway-kubernetes").exists():
+            self.skipTest("spillway-kubernetes is not built")
+        self.assertEqual(options_described(page("spillway-kubernetes.8")), options_of_help(said("spillway-kubernetes", "--help")))
+
     def test_settings_and_their_defaults(self):
         shown = said("spillwayd", "--show", "--config", "/dev/null").split("\n[defaults]")[0]
         settings = {(key, value.strip('"')) for key, value in re.findall(r"(?m)^(\w+) = (.*?)  #", shown)}

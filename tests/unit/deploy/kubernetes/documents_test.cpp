@@ -165,7 +165,7 @@ TEST(CdiSpecTest, MountsAndPreloadsForOneClaim) {
       "env": ["LD_PRELOAD=/usr/lib/spillway/libspillway.so", "SPILLWAY_AGENT=/run/spillway/agent.sock",
               "SPILLWAY_AGENT_REQUIRED=1"],
       "mounts": [
-        {"hostPath": "/usr/lib/libspillway.so", "containerPath": "/usr/lib/spillway/libspillway.so",
+        {"hostPath": "/usr/lib/spillway/libspillway.so", "containerPath": "/usr/lib/spillway/libspillway.so",
          "options": ["ro", "nosuid", "nodev", "bind"]},
         {"hostPath": "/run/spillway/jobs", "containerPath": "/run/spillway",
          "options": ["ro", "nosuid", "nodev", "noexec", "bind"]}]}}]})"));
