@@ -14,7 +14,8 @@ using driver::RelaxedCapture;
 bool Charges::Charge(size_t bytes, Unmovable reason) {
   state_.budget.Await([&]()
                           SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
-  if (bytes > state_.budget.bytes()) return false;
+  if (reason == Unmovable::kOwnMapping) AwaitRoomBesideRuns(bytes);
+  if (!FitsBesideRuns(bytes, reason)) return false;
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
@@ -33,6 +34,21 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
       });
   parking_.EndMoving();
   return charged;
+}
+
+// More of the program's own memory may become part of a run, which must then fit the budget as a
+// whole.
+bool Charges::FitsBesideRuns(size_t bytes, Unmovable reason) {
+  const StateLock lock(state_.locks);
+  const size_t runs_bytes =
+      reason == Unmovable::kOwnMapping ? state_.counters.released_bytes : size_t{0};
+  return bytes + runs_bytes <= state_.budget.bytes();
+}
+
+void Charges::AwaitRoomBesideRuns(size_t bytes) {
+  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return bytes + state_.counters.released_bytes <= state_.budget.bytes();
+  });
 }
 
 CUresult Charges::Refuse(size_t bytes) {

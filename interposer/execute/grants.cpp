@@ -96,6 +96,10 @@ void Grants::BringBack() {
 
 void Grants::SetBudget(size_t bytes) {
   GrantBudget(bytes);
+  {
+    const StateLock lock(state_.locks);
+    runs_.Release();
+  }
   MeetBudget();
 }
 

@@ -167,6 +167,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const Counters& counters = snapshot.counters;
   device->idleness.NoteActivity(OperationsOf(snapshot), snapshot.in_call, now_ns);
   if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
+  if (device->idleness.IsActive()) ExpectReturn(device, device->lent.Woke(now_ns));
   const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
   const PipelineCounts* const pipeline = PlannerThread::Instance().CountsOf(device->memory);
@@ -174,7 +175,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
           .phase = PhaseOf(device->memory, snapshot),
           .wanted_bytes = wanted_bytes,
           .resident_bytes = NumberOf(snapshot.held_bytes),
-          .unmovable_bytes = SumOfUnmovable(counters),
+          .unmovable_bytes = SumOfUnmovable(counters, device->turn.IsInTurns()),
           .host_bytes = NumberOf(snapshot.pinned_bytes),
           .to_host_bytes = NumberOf(counters.offloaded_bytes),
           .to_device_bytes = NumberOf(counters.restored_bytes),
@@ -290,6 +291,10 @@ bool AgentSession::MayConfirm(std::uint32_t number) {
   return !device || !device->turn.is_draining();
 }
 
+void AgentSession::ExpectReturn(Device* device, std::optional<std::uint64_t> until_ns) {
+  if (until_ns && device->memory) device->memory->grants().ExpectReturn(*until_ns);
+}
+
 void AgentSession::Apply(Device* device) {
   device->memory->grants().SetLinkPermille(device->link_permille);
   device->memory->grants().SetWorkspaceLimit(device->workspace_limit_bytes);
@@ -310,6 +315,8 @@ void AgentSession::Apply(Device* device) {
 void AgentSession::ApplyBudget(Device* device) {
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
+  const bool lends = !device->idleness.IsActive() || device->turn.Waits();
+  ExpectReturn(device, device->lent.Granted(budget_bytes, lends, MonotonicNs()));
   // A job that holds nothing may get a budget of 0. Its next call then waits for a grant.
   if (budget_bytes > 0)
     device->memory->grants().GrantBudget(budget_bytes);
@@ -382,6 +389,7 @@ void AgentSession::HandleSessionLoss() {
   planner_.Lost();
   for (Device& device : devices_) {
     Release(&device);
+    ExpectReturn(&device, device.lent.AgentLost(MonotonicNs()));
     // No agent is left that could grant the memory. The job waits for an agent again.
     if (device.standing == Standing::kAdmitted) device.standing = Standing::kQueued;
   }
@@ -479,6 +487,7 @@ void AgentSession::ServeMemory() {
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
     const bool has_work = !section.may_call() || memory->view().HasWork();
+    if (!has_work) memory->own_memory().ReleaseRuns();
     Answered(has_work);
   }
 }
@@ -556,7 +565,9 @@ void AgentSession::BeginTurns(const JobMemory* brought_back) {
 void AgentSession::Shrink() {
   while (JobMemory* const memory = TakeShrinking()) {
     const DriverSection section;
-    if (section.may_call()) memory->grants().MeetBudget();
+    if (!section.may_call()) continue;
+    if (TurnGate::Instance().IsHeld()) memory->own_memory().ReleaseRuns();
+    memory->grants().MeetBudget();
   }
 }
 
