@@ -14,8 +14,12 @@ using driver::RelaxedCapture;
 bool Charges::Charge(size_t bytes, Unmovable reason) {
   state_.budget.Await([&]()
                           SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
-  if (reason == Unmovable::kOwnMapping) AwaitRoomBesideRuns(bytes);
-  if (!FitsBesideRuns(bytes, reason)) return false;
+  const auto fits = [&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBesideRuns(bytes, reason); };
+  state_.budget.AwaitReturn(fits);
+  {
+    const StateLock lock(state_.locks);
+    if (!fits()) return false;
+  }
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
@@ -36,19 +40,12 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
   return charged;
 }
 
-// More of the program's own memory may become part of a run, which must then fit the budget as a
-// whole.
+// More of the program's own memory may become part of a run, which must fit the budget as a whole.
+// So it is refused beside released runs as beside held ones.
 bool Charges::FitsBesideRuns(size_t bytes, Unmovable reason) {
-  const StateLock lock(state_.locks);
-  const size_t runs_bytes =
-      reason == Unmovable::kOwnMapping ? state_.counters.released_bytes : size_t{0};
-  return bytes + runs_bytes <= state_.budget.bytes();
-}
-
-void Charges::AwaitRoomBesideRuns(size_t bytes) {
-  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
-    return bytes + state_.counters.released_bytes <= state_.budget.bytes();
-  });
+  const Counters& counters = state_.counters;
+  const bool is_beside = reason == Unmovable::kOwnMapping && counters.released_bytes > 0;
+  return bytes + (is_beside ? counters.UnmovableBytesSoon() : 0) <= state_.budget.bytes();
 }
 
 CUresult Charges::Refuse(size_t bytes) {

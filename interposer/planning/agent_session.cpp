@@ -1,11 +1,8 @@
 #include "interposer/planning/agent_session.h"
 
-#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -123,9 +120,7 @@ void AgentSession::AwaitFirstAnswer(int number) {
     const bool is_over = standing == Standing::kRejected || waited_ns > patience_ns;
     if (standing == Standing::kAdmitted && waited_ns > kAnswerPatienceNs &&
         !std::exchange(has_said, true))
-      fprintf(
-          stderr,
-          "spillway: the job is admitted, and begins when others have given back memory for it\n");
+      session_messages::SayAdmitted();
     if (is_over || ThreadsMustEnd()) return StopWaiting(number);
     base::Pause(kShortPauseNs);
   }
@@ -136,10 +131,7 @@ void AgentSession::PrintBudgetInForce(int number) {
   const MutexLock lock(mutex_);
   const Device& device = devices_[static_cast<size_t>(number)];
   const std::int64_t budget_bytes = std::min(device.granted_bytes, device.own_budget_bytes);
-  fprintf(stderr,
-          "spillway: the budget is that of the agent at %s: %" PRId64
-          " MiB of device %d now, and changes\n",
-          address_.c_str(), budget_bytes >> 20, number);
+  session_messages::SayBudget(address_, budget_bytes, number);
 }
 
 void AgentSession::StopWaiting(int number) {
@@ -291,10 +283,6 @@ bool AgentSession::MayConfirm(std::uint32_t number) {
   return !device || !device->turn.is_draining();
 }
 
-void AgentSession::ExpectReturn(Device* device, std::optional<std::uint64_t> until_ns) {
-  if (until_ns && device->memory) device->memory->grants().ExpectReturn(*until_ns);
-}
-
 void AgentSession::Apply(Device* device) {
   device->memory->grants().SetLinkPermille(device->link_permille);
   device->memory->grants().SetWorkspaceLimit(device->workspace_limit_bytes);
@@ -316,7 +304,9 @@ void AgentSession::ApplyBudget(Device* device) {
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
   const bool lends = !device->idleness.IsActive() || device->turn.Waits();
-  ExpectReturn(device, device->lent.Granted(budget_bytes, lends, MonotonicNs()));
+  const auto until_ns = device->lent.Granted(budget_bytes, lends, MonotonicNs());
+  const bool is_most = device->granted_bytes >= device->own_budget_bytes;
+  ExpectReturn(device, is_most ? LentBudget::kNothing : until_ns);
   // A job that holds nothing may get a budget of 0. Its next call then waits for a grant.
   if (budget_bytes > 0)
     device->memory->grants().GrantBudget(budget_bytes);

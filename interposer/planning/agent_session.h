@@ -36,6 +36,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/mutex.h"
@@ -113,7 +114,9 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
-  static void ExpectReturn(Device* device, std::optional<std::uint64_t> until_ns);
+  static void ExpectReturn(Device* device, std::optional<std::uint64_t> until_ns) {
+    if (until_ns && device->memory) device->memory->grants().ExpectReturn(*until_ns);
+  }
   void ApplyBudget(Device* device) SPILLWAY_REQUIRES(mutex_);
   void UpdateGate() SPILLWAY_REQUIRES(mutex_);
   void EndDraining(std::uint64_t now_ns) SPILLWAY_REQUIRES(mutex_);

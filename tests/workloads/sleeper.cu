@@ -1,7 +1,8 @@
-// A model that answers, sleeps, and answers again, in the manner of an inference server with a sleep
-// mode. Its weights lie in a pool: pieces of physical memory, mapped next to each other (cuMemCreate,
-// cuMemMap), or one ordinary allocation each. A CUDA graph that is captured once reads the pool,
-// with kernels that are given one address and go on into the next piece.
+// A model that answers, sleeps, and answers again, in the manner of an inference server with a
+// sleep mode. Its weights lie in a pool: pieces of physical memory, mapped next to each other
+// (cuMemCreate, cuMemMap). A CUDA graph that is captured once uses the pool, with kernels that are
+// given one address and go on into the next piece. Or each piece is an ordinary allocation, and
+// each kernel a launch of its own.
 //
 // Asleep it makes no call, and waits for a file. It frees nothing and saves nothing.
 //
@@ -9,6 +10,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -27,6 +30,7 @@ struct SleeperOptions {
   int pieces = 12;
   int piece_mib = 8;
   int answers = 3;
+  int naps = 1 << 20;
   int tokens = 4;
 
   std::size_t piece_bytes() const { return static_cast<std::size_t>(piece_mib) << 20; }
@@ -115,12 +119,15 @@ class Model {
     CHECK(cudaMalloc(reinterpret_cast<void**>(&state_), kStateWords * sizeof(std::uint32_t)));
     CHECK(cudaMemsetAsync(state_, 0, kStateWords * sizeof(std::uint32_t), stream_));
     CHECK(cudaStreamSynchronize(stream_));
-    capture();
+    if (options.memory == "pool") capture();
   }
   Model(const Model&) = delete;
 
   std::uint32_t next_token() const {
-    CHECK(cudaGraphLaunch(program_, stream_));
+    if (program_)
+      CHECK(cudaGraphLaunch(program_, stream_));
+    else
+      launch_all();
     std::uint32_t token = 0;
     CHECK(cudaMemcpyAsync(&token, state_, sizeof(token), cudaMemcpyDeviceToHost, stream_));
     CHECK(cudaStreamSynchronize(stream_));
@@ -129,17 +136,19 @@ class Model {
 
  private:
   // In the pool a layer has two pieces, of which its kernel knows the first one's address.
-  void capture() {
+  void launch_all() const {
+    const int pieces = static_cast<int>(weights_.size());
     const int pieces_of_layer = options_.memory == "pool" ? 2 : 1;
     const int words = options_.piece_words();
-    CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
-    const int pieces = static_cast<int>(weights_.size());
-    for (int i = 0; i < pieces; i += 2) {
-      for (int part = 0; part < 2 && i + part < pieces; part += pieces_of_layer)
-        apply_layer<<<kBlocks, kThreads, 0, stream_>>>(
-            weights_[i + part], words * std::min(pieces_of_layer, pieces - i - part), state_);
-    }
+    for (int i = 0; i < pieces; i += pieces_of_layer)
+      apply_layer<<<kBlocks, kThreads, 0, stream_>>>(
+          weights_[i], words * std::min(pieces_of_layer, pieces - i), state_);
     adapt<<<kBlocks, kThreads, 0, stream_>>>(weights_.back(), words, state_);
+  }
+
+  void capture() {
+    CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+    launch_all();
     cudaGraph_t graph = nullptr;
     CHECK(cudaStreamEndCapture(stream_, &graph));
     CHECK(cudaGraphInstantiate(&program_, graph, 0));
@@ -166,10 +175,12 @@ int main(int argc, char** argv) {
   using namespace workloads;
   SleeperOptions options;
   Arguments arguments("A model that answers, sleeps, and answers again; prints its tokens.");
-  arguments.text("memory", &options.memory, "pool: pieces mapped next to each other; plain: allocations");
+  arguments.text("memory", &options.memory,
+                 "pool: pieces mapped next to each other; plain: allocations");
   arguments.text("until", &options.until, "sleeps after answer N until the file THIS.N exists");
   arguments.integer("pieces", &options.pieces, 1, 1 << 16, "of the weights");
   arguments.integer("piece-mib", &options.piece_mib, 2, 512, "a piece's MiB");
+  arguments.integer("naps", &options.naps, 0, 1 << 20, "after the first so many answers");
   arguments.integer("answers", &options.answers, 1, 1 << 20, "with a sleep between them");
   arguments.integer("tokens", &options.tokens, 1, 1 << 20, "of an answer");
   arguments.parse(argc, argv);
@@ -178,7 +189,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < options.tokens; ++i)
       std::printf("answer %d token %08x\n", answer, static_cast<unsigned>(model.next_token()));
     std::fflush(stdout);
-    if (answer < options.answers) sleep_until(options.until, answer);
+    if (answer < options.answers && answer <= options.naps) sleep_until(options.until, answer);
   }
   return 0;
 }

@@ -102,7 +102,12 @@ class SleepTest(job_test.JobFixture):
 
     def test_two_pools_take_turns(self):
         self.serve("always")
-        jobs = {name: self.begin_model(name, "pool", "--tokens=10", answers=1 << 20) for name in ("first", "second")}
+        jobs = {}
+        for name in ("first", "second"):
+            jobs[name] = self.begin_model(name, "pool", "--tokens=10", "--naps=1", self.sleeping(name), answers=1 << 20)
+            self.await_asleep(jobs[name], name, 1)
+        for name in jobs:
+            self.wake(name, 1)
         deadline = time.monotonic() + job_test.PATIENCE_S
         while time.monotonic() < deadline:
             devices = {name: self.device_of(job) for name, job in jobs.items()}
