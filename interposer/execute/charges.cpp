@@ -14,11 +14,10 @@ using driver::RelaxedCapture;
 bool Charges::Charge(size_t bytes, Unmovable reason) {
   state_.budget.Await([&]()
                           SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
-  const auto fits = [&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBesideRuns(bytes, reason); };
-  state_.budget.AwaitReturn(fits);
+  if (reason == Unmovable::kOwnMapping) AwaitRoomBesideRuns(bytes);
   {
     const StateLock lock(state_.locks);
-    if (!fits()) return false;
+    if (!FitsBesideRuns(bytes, reason)) return false;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
@@ -46,6 +45,12 @@ bool Charges::FitsBesideRuns(size_t bytes, Unmovable reason) {
   const Counters& counters = state_.counters;
   const bool is_beside = reason == Unmovable::kOwnMapping && counters.released_bytes > 0;
   return bytes + (is_beside ? counters.UnmovableBytesSoon() : 0) <= state_.budget.bytes();
+}
+
+void Charges::AwaitRoomBesideRuns(size_t bytes) {
+  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return bytes + state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+  });
 }
 
 CUresult Charges::Refuse(size_t bytes) {

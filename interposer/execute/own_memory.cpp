@@ -155,16 +155,14 @@ void OwnMemory::ReleaseRuns() {
 // With the run that it is in, which is held then.
 bool OwnMemory::BringBack(Range* range) {
   std::vector<Range*> pieces;
-  size_t bytes = 0;
   {
     const StateLock lock(state_.locks);
     pieces = runs_.PiecesWith(range);
-    for (Range* piece : pieces) {
-      state_.residency.Pin(piece);
-      bytes += piece->size_bytes;
-    }
+    for (Range* piece : pieces) state_.residency.Pin(piece);
   }
-  state_.budget.AwaitReturn([&]() { return bytes <= state_.budget.bytes(); });
+  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+  });
   bool is_there = replays_.EndRecordsWhileMaking();
   for (Range* piece : pieces)
     is_there = is_there && restores_.MakeResident(piece, Role::kReadsAndWrites);

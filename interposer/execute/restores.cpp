@@ -38,7 +38,9 @@ bool Restores::MakeAllResident(TouchSet* set) {
   };
   state_.budget.Await(all_fit);
   if (std::any_of(set->ranges.begin(), set->ranges.end(), IsInRun))
-    state_.budget.AwaitReturn(all_fit);
+    state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+      return all_fit() && state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+    });
   bool must_prepare;
   base::InlineVector<Range*, 32> fitting;
   {

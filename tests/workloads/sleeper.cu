@@ -143,7 +143,9 @@ class Model {
     for (int i = 0; i < pieces; i += pieces_of_layer)
       apply_layer<<<kBlocks, kThreads, 0, stream_>>>(
           weights_[i], words * std::min(pieces_of_layer, pieces - i), state_);
+    CHECK_LAUNCH("a layer");
     adapt<<<kBlocks, kThreads, 0, stream_>>>(weights_.back(), words, state_);
+    CHECK_LAUNCH("adapt");
   }
 
   void capture() {

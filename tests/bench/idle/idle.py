@@ -3,8 +3,8 @@
 memory and for a pool of mappings next to each other. One command, one table. All times are the
 simulator's (virtual clock), from its timeline of each process.
 
-A model (tests/workloads/sleeper.cu) answers and sleeps. Then a second one of the same size begins on
-the device, which holds one of them, under a real node agent; it answers and sleeps. Then the first
+A model (tests/workloads/sleeper.cu) answers and sleeps. Then a second one, with a pool of the same
+size, begins on the device, which holds one of them, under a real node agent; it answers and sleeps. Then the first
 one wakes. Leaving is the time from the first one's first copy to the host to its last. Returning is
 the time from its first copy to the device to its last. The floor is what it keeps while it sleeps, by
 the simulator; `unmovable`, by the agent, what cannot leave. Both must print their output from a run
@@ -50,7 +50,7 @@ class Model:
 
     def begin(self, agent):
         workload = [*self.workload, f"--until={self.folder}/{self.name}"]
-        self.process = self.machine.begin(self.name, self.slot, workload, f"--agent={agent.socket}", "--park=off",
+        self.process = self.machine.begin(self.name, self.slot, workload, f"--agent={agent.socket}", "--park=off", "--host=64GiB",
                                           more={"SPILLWAY_SIM_TIMELINE": str(self.timeline)})
 
     def wake(self, nap):
@@ -80,11 +80,11 @@ def await_that(is_so, what):
 
 
 def seconds_and_rate(copies):
-    """From the first copy to the last, and the bytes in between per second."""
+    """From the first copy to the last; the bytes in between per second; of the seconds, those with a copy."""
     if not copies:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     seconds = (max(copy[1] for copy in copies) - min(copy[0] for copy in copies)) / 1e9
-    return seconds, sum(copy[2] for copy in copies) / seconds
+    return seconds, sum(copy[2] for copy in copies) / seconds, sum(copy[1] - copy[0] for copy in copies) / 1e9
 
 
 def measure(options, folder, memory, alone):
@@ -96,12 +96,12 @@ def measure(options, folder, memory, alone):
     agent = node_agent.NodeAgent(options.build, place, node_agent.configuration(options.profile, capacity_bytes, more))
     machine = node_agent.Machine(options.build, place, options.profile, capacity_bytes)
     agent.start()
-    first, second = Model(machine, options, "first", 1, memory), Model(machine, options, "second", 2, "plain")
+    first, second = Model(machine, options, "first", 1, memory), Model(machine, options, "second", 2, "pool")
     first.begin(agent)
     first.await_asleep(1)
     jobs = [tenants.Tenant("first", 1, alone[memory], process=first.process)]
     second.begin(agent)
-    jobs.append(tenants.Tenant("second", 1, alone["plain"], process=second.process))
+    jobs.append(tenants.Tenant("second", 1, alone["pool"], process=second.process))
     watcher = tenants.Watcher(agent, machine, jobs)
     second.await_asleep(1)
     asleep = agent.tenancies()[f"local-{first.process.pid}"]
@@ -149,17 +149,17 @@ def compare(options, folder):
     size = f"--pieces={options.pieces} --piece-mib={options.piece_mib}"
     alone = {memory: tenants.run_alone(options, folder, memory, f"sleeper --memory={memory} {size}") for memory in ("plain", "pool")}
     print(f"{options.pieces * options.piece_mib / 1024:.1f} GiB in {options.pieces} pieces, simulated, {options.profile}\n")
-    print("| memory | leaves in s | GB/s | returns in s | GB/s | floor MiB | unmovable MiB | output | beyond its budget |")
-    print("|---" * 9 + "|")
+    print("| memory | leaves in s | of it copying | GB/s | returns in s | of it copying | GB/s | floor MiB | unmovable MiB | output | beyond its budget |")
+    print("|---" * 11 + "|")
     wrong, missed = False, []
     for memory, name in (("plain", "ordinary"), ("pool", "a run of mappings")):
         found = measure(options, folder, memory, alone)
         wrong = wrong or not found["same"] or found["beyond"] > 0 or not found["leaves"][1] or not found["returns"][1]
         for what, link_gb in (("leaves", options.link_gb), ("returns", options.both_gb)):
-            seconds, rate = found[what]
+            seconds, rate, _ = found[what]
             if seconds > MOST_S or rate < LEAST_SHARE * link_gb * 1e9:
                 missed.append(f"{name} {what}")
-        print(f"| {name} | {found['leaves'][0]:.3f} | {found['leaves'][1] / 1e9:.1f} | {found['returns'][0]:.3f} | {found['returns'][1] / 1e9:.1f} "
+        print(f"| {name} | {found['leaves'][0]:.3f} | {found['leaves'][2]:.3f} | {found['leaves'][1] / 1e9:.1f} | {found['returns'][0]:.3f} | {found['returns'][2]:.3f} | {found['returns'][1] / 1e9:.1f} "
               f"| {found['floor_bytes'] / MIB:.0f} | {found['unmovable_bytes'] / MIB:.0f} | {'same' if found['same'] else 'DIFFERS'} "
               f"| {found['beyond']} of {found['looks']} looks |")
     goal = "missed: " + ", ".join(missed) if missed else "met"
