@@ -23,11 +23,12 @@
 #include <cstdint>
 
 #include "interposer/driver/cuda_abi.h"
+#include "interposer/execute/job_memory.h"
 #include "interposer/ledger/own_mappings.h"
-#include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 
+using interposer::JobMemory;
 using interposer::OwnMappings;
 using Memory = OwnMappings::Memory;
 using Mapping = OwnMappings::Mapping;
