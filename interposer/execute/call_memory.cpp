@@ -27,6 +27,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   set->reaches = false;
   set->reached_blocks.clear();
   Follow(addresses, effect, set);
+  runs_.AddPieces(set);
   set->roles.clear();
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
@@ -43,6 +44,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
 }
 
 void CallMemory::Enter(TouchSet* set) {
+  runs_.HoldAll(*set);
   for (Range* range : set->ranges) {
     state_.residency.Enter(range);
     OrderBehind(range, *set);
@@ -108,10 +110,17 @@ void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* h
 }
 
 // Memory that a call reaches but does not name is made resident while that leaves room for others.
+// Runs leave none anyway.
 bool CallMemory::ReachesTooMuch(const TouchSet& set) const {
   size_t bytes = 0;
-  for (const Range* range : set.ranges) bytes += range->size_bytes;
-  return set.ranges.size() > set.named && bytes > state_.budget.bytes() / 2;
+  bool reaches = false;
+  for (size_t i = 0; i < set.ranges.size(); ++i) {
+    const Range* const range = set.ranges[i];
+    if (range->run_piece != RunPiece::kNone) continue;
+    bytes += range->size_bytes;
+    reaches = reaches || i >= set.named;
+  }
+  return reaches && bytes > state_.budget.bytes() / 2;
 }
 
 // The stream is already ordered behind all that the block's users must wait for.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/runs.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
 
@@ -18,7 +19,8 @@ namespace spillway::interposer {
 
 class CallMemory {
  public:
-  CallMemory(JobState& state, StoredAddresses& stored) : state_(state), stored_(stored) {}
+  CallMemory(JobState& state, StoredAddresses& stored, Runs& runs)
+      : state_(state), stored_(stored), runs_(runs) {}
 
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   // They stay so from here to End.
@@ -35,6 +37,7 @@ class CallMemory {
 
   JobState& state_;
   StoredAddresses& stored_;
+  Runs& runs_;
 };
 
 }  // namespace spillway::interposer

@@ -82,8 +82,7 @@ void CallRecorder::BeginRecording() {
 
 std::int64_t CallRecorder::PlannableBytes() {
   const StateLock lock(state_.locks);
-  size_t fixed_bytes = 0;
-  for (const UnmovableBytes& reason : state_.counters.unmovable) fixed_bytes += reason.bytes;
+  const size_t fixed_bytes = state_.counters.UnmovableBytesSoon();
   return std::max<std::int64_t>(
       static_cast<std::int64_t>(state_.budget.bytes()) - static_cast<std::int64_t>(fixed_bytes), 1);
 }

@@ -14,7 +14,11 @@ using driver::RelaxedCapture;
 bool Charges::Charge(size_t bytes, Unmovable reason) {
   state_.budget.Await([&]()
                           SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
-  if (bytes > state_.budget.bytes()) return false;
+  if (reason == Unmovable::kOwnMapping) AwaitRoomBesideRuns(bytes);
+  {
+    const StateLock lock(state_.locks);
+    if (!FitsBesideRuns(bytes, reason)) return false;
+  }
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
@@ -33,6 +37,20 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
       });
   parking_.EndMoving();
   return charged;
+}
+
+// More of the program's own memory may become part of a run, which must fit the budget as a whole.
+// So it is refused beside released runs as beside held ones.
+bool Charges::FitsBesideRuns(size_t bytes, Unmovable reason) {
+  const Counters& counters = state_.counters;
+  const bool is_beside = reason == Unmovable::kOwnMapping && counters.released_bytes > 0;
+  return bytes + (is_beside ? counters.UnmovableBytesSoon() : 0) <= state_.budget.bytes();
+}
+
+void Charges::AwaitRoomBesideRuns(size_t bytes) {
+  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return bytes + state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+  });
 }
 
 CUresult Charges::Refuse(size_t bytes) {

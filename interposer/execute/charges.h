@@ -46,6 +46,8 @@ class Charges {
   void ContextDestroyed(CUcontext context) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
+  bool FitsBesideRuns(size_t bytes, Unmovable reason) SPILLWAY_REQUIRES(kStateLock);
+  void AwaitRoomBesideRuns(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed)
       SPILLWAY_REQUIRES(kStateLock);
 

@@ -96,6 +96,10 @@ void Grants::BringBack() {
 
 void Grants::SetBudget(size_t bytes) {
   GrantBudget(bytes);
+  {
+    const StateLock lock(state_.locks);
+    runs_.Release();
+  }
   MeetBudget();
 }
 
@@ -114,7 +118,7 @@ bool Grants::JoinLink(const protocol::LinkPlace& place, int terms_file, int lane
 }
 
 void Grants::FollowSchedule() {
-  if (const auto bytes = schedule_.CountLaunch()) SetBudget(*bytes);
+  for (const size_t bytes : schedule_.CountLaunch()) SetBudget(bytes);
 }
 
 // Calls that make memory see the new budget at once, so an excess does not grow.

@@ -16,6 +16,7 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
+#include "interposer/execute/runs.h"
 #include "interposer/lease/budget_schedule.h"
 #include "protocol/message.h"
 
@@ -23,8 +24,8 @@ namespace spillway::interposer {
 
 class Grants {
  public:
-  Grants(JobState& state, CallRecorder& recording, Parking& parking, Eviction& eviction)
-      : state_(state), recording_(recording), parking_(parking), eviction_(eviction) {}
+  Grants(JobState& state, CallRecorder& recording, Runs& runs, Parking& parking, Eviction& eviction)
+      : state_(state), recording_(recording), runs_(runs), parking_(parking), eviction_(eviction) {}
 
   size_t budget_bytes() const { return state_.budget.bytes(); }
   // What is held beyond it stays for now.
@@ -32,8 +33,12 @@ class Grants {
   // The same, but only until the next budget, which is near. A call that needs more waits for that
   // one, at the latest until `until_ns` (MonotonicNs).
   void HoldBudget(size_t bytes, std::uint64_t until_ns) SPILLWAY_EXCLUDES(kStateLock);
+  // The budget was lent to others, and is on its way back: until then (MonotonicNs) calls that need
+  // a whole run wait for it. 0: it is not.
+  void ExpectReturn(std::uint64_t until_ns) { state_.budget.ExpectReturn(until_ns); }
   // Returns when the budget is met, or when only later calls can go on evicting for it.
   void MeetBudget() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Both, for tests, also of runs that leave while the job computes.
   void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
   // For a job whose calls wait for its turn, while its budget grows: begins to bring evicted memory
@@ -88,6 +93,7 @@ class Grants {
 
   JobState& state_;
   CallRecorder& recording_;
+  Runs& runs_;
   Parking& parking_;
   Eviction& eviction_;
   BudgetSchedule schedule_;

@@ -34,6 +34,7 @@
 #include "interposer/execute/replay_checks.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/restores.h"
+#include "interposer/execute/runs.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/sharing.h"
 #include "interposer/execute/stored_addresses.h"
@@ -77,6 +78,7 @@ class JobMemory {
   Waits waits_{state_};
   CallRecorder recording_{state_};
   StoredAddresses stored_{state_};
+  Runs runs_{state_};
   MemoryScan scan_{state_, waits_, stored_};
   Parking parking_;
   Eviction eviction_{state_, waits_, parking_};
@@ -93,10 +95,10 @@ class JobMemory {
   RepeatProofs proofs_{state_,   waits_,   frees_,         scratch_,
                        records_, replays_, replay_checks_, learning_};
   PlanFollower plan_{state_, records_, replays_};
-  CallMemory call_memory_{state_, stored_};
+  CallMemory call_memory_{state_, stored_, runs_};
   PostLaunchScan post_scan_{state_, waits_, stored_, scan_, parking_, replays_};
   Workspaces workspaces_{state_};
-  Grants grants_{state_, recording_, parking_, eviction_};
+  Grants grants_{state_, recording_, runs_, parking_, eviction_};
   LaunchPath launch_path_{state_};
   LockedCalls locked_calls_{state_,        waits_, parking_,     restores_,  replays_,   presumed_,
                             input_copies_, plan_,  call_memory_, post_scan_, workspaces_};
@@ -109,7 +111,8 @@ class JobMemory {
   Charges charges_{state_, parking_, eviction_, replays_, allocations_};
   HeldRanges held_{state_};
   Sharing sharing_{state_, restores_, replays_, held_, calls_};
-  OwnMemory own_memory_{state_, waits_, parking_, restores_, frees_, replays_, allocations_, held_};
+  OwnMemory own_memory_{state_, waits_,   runs_,        parking_, restores_,
+                        frees_, replays_, allocations_, held_};
   JobView view_{state_, waits_, frees_, replay_checks_, plan_};
   ProgramStreams streams_{state_, eviction_};
 };

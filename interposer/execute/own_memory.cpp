@@ -1,6 +1,7 @@
 #include "interposer/execute/own_memory.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/pause.h"
@@ -116,31 +117,97 @@ CUresult OwnMemory::MoveNow(Range* range, CUdeviceptr to) {
   return moved ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult OwnMemory::SetRun(CUdeviceptr base, RunPiece kind) {
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  Range* range;
+  RunPiece before;
+  {
+    const StateLock lock(state_.locks);
+    range = AsRange(state_.ledger.Find(base));
+    before = range->run_piece;
+    if (before == kind) return CUDA_SUCCESS;
+    kind == RunPiece::kNone ? runs_.Leave(range) : runs_.Join(range, kind);
+  }
+  if (kind == RunPiece::kNone || BringBack(range)) return CUDA_SUCCESS;
+  const StateLock lock(state_.locks);
+  before == RunPiece::kNone ? runs_.Leave(range) : runs_.Join(range, before);
+  state_.counters.NoteRefusedUnmovable(range->requested_bytes);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void OwnMemory::ReleaseRuns() {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  {
+    const StateLock lock(state_.locks);
+    if (state_.counters.held_run_bytes == 0) return;
+  }
+  const bool have_ended = replays_.EndRecordsWhileMaking();
+  parking_.EndMoving();
+  const StateLock lock(state_.locks);
+  if (have_ended) runs_.Release();
+}
+
+// With the run that it is in, which is held then.
+bool OwnMemory::BringBack(Range* range) {
+  std::vector<Range*> pieces;
+  {
+    const StateLock lock(state_.locks);
+    pieces = runs_.PiecesWith(range);
+    for (Range* piece : pieces) state_.residency.Pin(piece);
+  }
+  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+  });
+  bool is_there = replays_.EndRecordsWhileMaking();
+  for (Range* piece : pieces)
+    is_there = is_there && restores_.MakeResident(piece, Role::kReadsAndWrites);
+  parking_.EndMoving();
+  for (Range* piece : pieces) AwaitReady(piece);
+  const StateLock lock(state_.locks);
+  for (Range* piece : pieces) state_.residency.Unpin(piece);
+  is_there = is_there && AllOnDevice(pieces);
+  if (is_there) runs_.Hold(range);
+  return is_there;
+}
+
+// Calls that name a neighbour wait for no restore of it.
+void OwnMemory::AwaitReady(Range* range) {
+  for (;;) {
+    Waits::Awaited next;
+    {
+      const StateLock lock(state_.locks);
+      if (state_.timeline.AllDone(&range->ready_after)) return;
+      next = waits_.WithEvents(FirstUses(state_.timeline.OneToAwait(&range->ready_after)));
+      if (next.empty()) return;
+    }
+    waits_.AwaitOneOf(next, StallCause::kDemand);
+  }
+}
+
 CUresult OwnMemory::Pin(std::uint64_t owner, CUdeviceptr base, Unmovable why,
                         CUmemGenericAllocationHandle* handle) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   held_.Hold(owner, base, why);  // from now on it does not leave
-  bool is_there;
   {
     const MakingLock making(state_.locks);
     Range* range;
     {
       const StateLock lock(state_.locks);
       range = AsRange(state_.ledger.Find(base));
-      state_.residency.Pin(range);
     }
-    is_there =
-        replays_.EndRecordsWhileMaking() && restores_.MakeResident(range, Role::kReadsAndWrites);
-    parking_.EndMoving();
+    const bool is_there = BringBack(range);
     const StateLock lock(state_.locks);
-    state_.residency.Unpin(range);
-    is_there = is_there && range->place == Place::kDevice;
     if (is_there) *handle = range->chunks.front()->handle;
-    if (!is_there) state_.counters.NoteRefusedUnmovable(range->requested_bytes);
+    if (is_there) return CUDA_SUCCESS;
+    state_.counters.NoteRefusedUnmovable(range->requested_bytes);
   }
-  if (is_there) return CUDA_SUCCESS;
   held_.EndHold(owner);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -161,6 +228,7 @@ void OwnMemory::EndInBooks(Range* range) {
 }
 
 void OwnMemory::ForgetInBooks(Range* range) {
+  runs_.Leave(range);
   frees_.ReportFree(range);
   state_.executor.Freed(range->id);
   state_.ledger.RemoveRange(range);

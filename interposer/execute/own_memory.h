@@ -11,6 +11,7 @@
 //  1. Such a range is mapped where the program has mapped it, or nowhere. Unmapped by the program,
 //     but not yet released, it waits at addresses of ours.
 //  2. A pinned range keeps its chunk, whose handle serves calls of the program.
+//  3. Ranges next to each other are pieces of a run, which moves as a whole (runs.h).
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,18 @@
 #include "interposer/execute/parking.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/restores.h"
+#include "interposer/execute/runs.h"
 #include "interposer/execute/waits.h"
 
 namespace spillway::interposer {
 
 class OwnMemory {
  public:
-  OwnMemory(JobState& state, Waits& waits, Parking& parking, Restores& restores,
+  OwnMemory(JobState& state, Waits& waits, Runs& runs, Parking& parking, Restores& restores,
             DeferredFrees& frees, Replays& replays, Allocations& allocations, HeldRanges& held)
       : state_(state),
         waits_(waits),
+        runs_(runs),
         parking_(parking),
         restores_(restores),
         frees_(frees),
@@ -50,7 +53,13 @@ class OwnMemory {
   // work of the program uses it. CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if work that waits
   // for the program uses it all the same, or the driver's answer.
   CUresult Move(CUdeviceptr* base, CUdeviceptr to) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // On the device until EndPin(owner) or the memory's end. `handle`: of its chunk, meanwhile.
+  // Its place in a run has changed. Its run is then held, and comes back where it is away.
+  // CUDA_ERROR_OUT_OF_MEMORY: it is as before.
+  CUresult SetRun(CUdeviceptr base, RunPiece kind) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // The job is idle, or its calls wait for its turn: its runs may leave, until a call uses them.
+  void ReleaseRuns() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // On the device until EndPin(owner) or the memory's end, with the run that it is in. `handle`: of
+  // its chunk, meanwhile.
   CUresult Pin(std::uint64_t owner, CUdeviceptr base, Unmovable why,
                CUmemGenericAllocationHandle* handle) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void EndPin(std::uint64_t owner) { held_.EndHold(owner); }
@@ -63,6 +72,8 @@ class OwnMemory {
  private:
   CUresult WhenIdle(CUdeviceptr base, bool needs_device, base::FunctionRef<void(Range*)> act)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool BringBack(Range* range) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  void AwaitReady(Range* range) SPILLWAY_EXCLUDES(kStateLock);
   CUresult MoveNow(Range* range, CUdeviceptr to) SPILLWAY_REQUIRES(kStateLock);
   bool IsIdle(Range* range, Waits::Awaited* next) SPILLWAY_REQUIRES(kStateLock);
   void ForgetInBooks(Range* range) SPILLWAY_REQUIRES(kStateLock);
@@ -70,6 +81,7 @@ class OwnMemory {
 
   JobState& state_;
   Waits& waits_;
+  Runs& runs_;
   Parking& parking_;
   Restores& restores_;
   DeferredFrees& frees_;

@@ -3,14 +3,24 @@
 #include <algorithm>
 
 namespace spillway::interposer {
+namespace {
+
+bool IsInRun(const Range* range) { return range->run_piece != RunPiece::kNone; }
+
+// What a call says of a piece, another call may have said of the run's other pieces.
+bool IsContentDead(const Range* range, Role role) {
+  return DiscardsOldBytes(role) && !IsInRun(range);
+}
+
+}  // namespace
 
 bool Restores::MakeResident(Range* range, Role role) {
   StallCause cause;
   bool copies;
   {
     const StateLock lock(state_.locks);
-    copies =
-        !DiscardsOldBytes(role) && (range->place == Place::kHost || range->place == Place::kParked);
+    copies = !IsContentDead(range, role) &&
+             (range->place == Place::kHost || range->place == Place::kParked);
     cause = range->place == Place::kNowhere         ? StallCause::kNoMemory
             : state_.executor.IsAskedFor(range->id) ? StallCause::kLatePrefetch
                                                     : StallCause::kDemand;
@@ -23,9 +33,14 @@ bool Restores::MakeResident(Range* range, Role role) {
 }
 
 bool Restores::MakeAllResident(TouchSet* set) {
-  state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) {
+  const auto all_fit = [&]() SPILLWAY_REQUIRES(kStateLock) {
     return RangesThatFit(*set).size() == set->ranges.size();
-  });
+  };
+  state_.budget.Await(all_fit);
+  if (std::any_of(set->ranges.begin(), set->ranges.end(), IsInRun))
+    state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+      return all_fit() && state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+    });
   bool must_prepare;
   base::InlineVector<Range*, 32> fitting;
   {
@@ -118,7 +133,7 @@ bool Restores::RestoreOnDemand(Range* range, Role role) {
   const bool was_away = range->place != Place::kNowhere;
   const bool is_late = state_.executor.IsAskedFor(range->id);
   const auto content =
-      DiscardsOldBytes(role) ? Residency::Content::kDead : Residency::Content::kWanted;
+      IsContentDead(range, role) ? Residency::Content::kDead : Residency::Content::kWanted;
   if (!state_.residency.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand,
                                 content))
     return false;

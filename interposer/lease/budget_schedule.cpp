@@ -18,12 +18,13 @@ BudgetSchedule::BudgetSchedule(const std::string& text) {
   }
 }
 
-std::optional<std::size_t> BudgetSchedule::CountLaunch() {
+base::InlineVector<std::size_t, 2> BudgetSchedule::CountLaunch() {
+  base::InlineVector<std::size_t, 2> budgets;
   const std::uint64_t launch = launches_.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const Change& change : changes_) {
-    if (change.launch == launch) return change.bytes;
+    if (change.launch == launch) budgets.push_back(change.bytes);
   }
-  return {};
+  return budgets;
 }
 
 }  // namespace spillway::interposer

@@ -1,14 +1,15 @@
 // Changes the budget at certain launches, so that tests can repeat a change in mid-run.
 //
-// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,...").
+// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."). Several at one launch follow each other.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/inline_vector.h"
 
 namespace spillway::interposer {
 
@@ -23,7 +24,8 @@ class BudgetSchedule {
   }
 
   bool empty() const { return changes_.empty(); }
-  std::optional<std::size_t> CountLaunch();
+  // The budgets to have before this launch, in order.
+  base::InlineVector<std::size_t, 2> CountLaunch();
 
  private:
   struct Change {

@@ -66,8 +66,10 @@ OwnMappings::List OwnMappings::Around(CUdeviceptr base, size_t bytes) const {
   return Within(base - 1, bytes + 2);
 }
 
-bool OwnMappings::HasNeighbour(const Mapping& mapping) const {
-  return Around(mapping.base, mapping.bytes).size() > 1;
+OwnMappings::List OwnMappings::NeighboursOf(const Mapping& mapping) const {
+  List neighbours = Around(mapping.base, mapping.bytes);
+  std::erase_if(neighbours, [&](const Mapping& each) { return each.base == mapping.base; });
+  return neighbours;
 }
 
 std::vector<OwnMappings::Memory*> OwnMappings::PaidBy(const void* payer) const {

@@ -4,7 +4,7 @@
 // has two states. The driver's: `real` is its handle. A range's: the job moves it (own_memory.h),
 // and `range` is where that is: at the program's mapping, or at addresses of ours without one.
 //
-// Mappings of other memory are in the books, too: what is next to them stays.
+// Mappings of other memory are in the books, too: what is next to them stays (runs.h).
 //
 // Books only. Called by the hooks of these functions, which hold the mutex throughout.
 // Invariants
@@ -35,10 +35,9 @@ class OwnMappings {
     CUmemAllocationProp properties = {};
     void* payer = nullptr;  // as it came; null: nobody
     CUmemGenericAllocationHandle real =
-        0;                   // the driver's; of a range, once that is pinned for good
-    CUdeviceptr range = 0;   // 0: it is the driver's
-    bool stays = false;      // never a range, or pinned for good
-    bool is_in_run = false;  // pinned, as other mappings are next to it
+        0;                  // the driver's; of a range, once that is pinned for good
+    CUdeviceptr range = 0;  // 0: it is the driver's
+    bool stays = false;     // never a range, or pinned for good
     size_t references = 1;
     size_t mappings = 0;
   };
@@ -87,7 +86,7 @@ class OwnMappings {
   List Within(CUdeviceptr base, size_t bytes) const SPILLWAY_REQUIRES(mutex);
   // The same, and those that begin or end there.
   List Around(CUdeviceptr base, size_t bytes) const SPILLWAY_REQUIRES(mutex);
-  bool HasNeighbour(const Mapping& mapping) const SPILLWAY_REQUIRES(mutex);
+  List NeighboursOf(const Mapping& mapping) const SPILLWAY_REQUIRES(mutex);
   std::vector<Memory*> PaidBy(const void* payer) const SPILLWAY_REQUIRES(mutex);
 
  private:

@@ -1,11 +1,8 @@
 #include "interposer/planning/agent_session.h"
 
-#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,9 +121,7 @@ void AgentSession::AwaitFirstAnswer(int number) {
     const bool is_over = standing == Standing::kRejected || waited_ns > patience_ns;
     if (standing == Standing::kAdmitted && waited_ns > kAnswerPatienceNs &&
         !std::exchange(has_said, true))
-      fprintf(
-          stderr,
-          "spillway: the job is admitted, and begins when others have given back memory for it\n");
+      session_messages::SayAdmitted();
     if (is_over || ThreadsMustEnd()) return StopWaiting(number);
     base::Pause(kShortPauseNs);
   }
@@ -137,10 +132,7 @@ void AgentSession::PrintBudgetInForce(int number) {
   const MutexLock lock(mutex_);
   const Device& device = devices_[static_cast<size_t>(number)];
   const std::int64_t budget_bytes = std::min(device.granted_bytes, device.own_budget_bytes);
-  fprintf(stderr,
-          "spillway: the budget is that of the agent at %s: %" PRId64
-          " MiB of device %d now, and changes\n",
-          address_.c_str(), budget_bytes >> 20, number);
+  session_messages::SayBudget(address_, budget_bytes, number);
 }
 
 void AgentSession::StopWaiting(int number) {
@@ -168,6 +160,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const Counters& counters = snapshot.counters;
   device->idleness.NoteActivity(OperationsOf(snapshot), snapshot.in_call, now_ns);
   if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
+  if (device->idleness.IsActive()) ExpectReturn(device, device->lent.Woke(now_ns));
   const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
   const PipelineCounts* const pipeline = PlannerThread::Instance().CountsOf(device->memory);
@@ -175,7 +168,7 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
           .phase = PhaseOf(device->memory, snapshot),
           .wanted_bytes = wanted_bytes,
           .resident_bytes = NumberOf(snapshot.held_bytes),
-          .unmovable_bytes = SumOfUnmovable(counters),
+          .unmovable_bytes = SumOfUnmovable(counters, device->turn.IsInTurns()),
           .host_bytes = NumberOf(snapshot.pinned_bytes),
           .to_host_bytes = NumberOf(counters.offloaded_bytes),
           .to_device_bytes = NumberOf(counters.restored_bytes),
@@ -311,6 +304,10 @@ void AgentSession::Apply(Device* device) {
 void AgentSession::ApplyBudget(Device* device) {
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
+  const bool lends = !device->idleness.IsActive() || device->turn.Waits();
+  const auto until_ns = device->lent.Granted(budget_bytes, lends, MonotonicNs());
+  const bool is_most = device->granted_bytes >= device->own_budget_bytes;
+  ExpectReturn(device, is_most ? LentBudget::kNothing : until_ns);
   // A job that holds nothing may get a budget of 0. Its next call then waits for a grant.
   if (budget_bytes > 0)
     device->memory->grants().GrantBudget(budget_bytes);
@@ -383,6 +380,7 @@ void AgentSession::HandleSessionLoss() {
   planner_.Lost();
   for (Device& device : devices_) {
     Release(&device);
+    ExpectReturn(&device, device.lent.AgentLost(MonotonicNs()));
     // No agent is left that could grant the memory. The job waits for an agent again.
     if (device.standing == Standing::kAdmitted) device.standing = Standing::kQueued;
   }
@@ -480,6 +478,7 @@ void AgentSession::ServeMemory() {
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
     const bool has_work = !section.may_call() || memory->view().HasWork();
+    if (!has_work) memory->own_memory().ReleaseRuns();
     Answered(has_work);
   }
 }
@@ -557,7 +556,9 @@ void AgentSession::BeginTurns(const JobMemory* brought_back) {
 void AgentSession::Shrink() {
   while (JobMemory* const memory = TakeShrinking()) {
     const DriverSection section;
-    if (section.may_call()) memory->grants().MeetBudget();
+    if (!section.may_call()) continue;
+    if (TurnGate::Instance().IsHeld()) memory->own_memory().ReleaseRuns();
+    memory->grants().MeetBudget();
   }
 }
 

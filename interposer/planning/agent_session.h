@@ -36,6 +36,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/mutex.h"
@@ -44,6 +45,7 @@
 #include "interposer/lease/notifier.h"
 #include "interposer/planning/device_turn.h"
 #include "interposer/planning/idleness.h"
+#include "interposer/planning/lent_budget.h"
 #include "interposer/planning/remote_planner.h"
 #include "interposer/planning/shrink_schedule.h"
 
@@ -77,6 +79,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     std::int64_t wanted_peak_bytes = 0;
     std::uint64_t grown_ns = 0;
     DeviceTurn turn;
+    LentBudget lent;
   };
 
   explicit AgentSession(const std::string& address);
@@ -111,6 +114,9 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
 
   Device* Find(std::uint32_t number) SPILLWAY_REQUIRES(mutex_);
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
+  static void ExpectReturn(Device* device, std::optional<std::uint64_t> until_ns) {
+    if (until_ns && device->memory) device->memory->grants().ExpectReturn(*until_ns);
+  }
   void ApplyBudget(Device* device) SPILLWAY_REQUIRES(mutex_);
   void UpdateGate() SPILLWAY_REQUIRES(mutex_);
   void EndDraining(std::uint64_t now_ns) SPILLWAY_REQUIRES(mutex_);

@@ -1,8 +1,21 @@
 #include "interposer/planning/session_messages.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 namespace spillway::interposer::session_messages {
+
+void SayAdmitted() {
+  fprintf(stderr,
+          "spillway: the job is admitted, and begins when others have given back memory for it\n");
+}
+
+void SayBudget(const std::string& address, std::int64_t bytes, int device) {
+  fprintf(stderr,
+          "spillway: the budget is that of the agent at %s: %" PRId64
+          " MiB of device %d now, and changes\n",
+          address.c_str(), bytes >> 20, device);
+}
 
 void SayGivenUp(const std::string& address, bool is_required) {
   fprintf(stderr,

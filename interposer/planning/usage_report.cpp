@@ -9,8 +9,8 @@
 
 namespace spillway::interposer {
 
-std::int64_t SumOfUnmovable(const Counters& counters) {
-  size_t bytes = 0;
+std::int64_t SumOfUnmovable(const Counters& counters, bool is_in_turns) {
+  size_t bytes = is_in_turns ? 0 - counters.held_run_bytes : 0;
   for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
   return static_cast<std::int64_t>(bytes);
 }

@@ -11,7 +11,8 @@ namespace spillway::interposer {
 
 inline std::int64_t NumberOf(std::uint64_t count) { return static_cast<std::int64_t>(count); }
 
-std::int64_t SumOfUnmovable(const Counters& counters);
+// In turns, runs leave at the end of a turn.
+std::int64_t SumOfUnmovable(const Counters& counters, bool is_in_turns);
 protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot);
 // Without the device's number. Null: the job is not learned.
 protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline);

@@ -147,7 +147,6 @@ void ReturnOwnMemory(JobMemory* job) {
   for (OwnMappings::Memory* const memory : own.PaidBy(job)) {
     memory->payer = nullptr;
     memory->stays = true;
-    memory->is_in_run = false;
     const CUdeviceptr base = std::exchange(memory->range, 0);
     if (base) memory->real = job->own_memory().Disown(base);
   }

@@ -30,6 +30,7 @@ MUTANT_BUDGET_MIB = 64
 NARROW_BUDGET_MIB = 32  # as much as the widest operations name; some of it cannot move
 SCHEDULED_BUDGET_MIB = 96
 HOLDING_BUDGET_MIB = 64
+NAP_BUDGET_MIB = 4  # the least
 ASSUMED_SAFE_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
 STRATEGIES = ("spillway", "capuchin", "spillway", "autoswap")
 SCHEDULED_SEEDS = 5  # of each schedule
@@ -127,6 +128,7 @@ def check_library(bench, arguments):
     tasks = [(benches[i % len(benches)], part, budgets[(i + i // 4) % len(budgets)]) for i, part in enumerate(parts)]
     if arguments.features is None and not arguments.budgets:
         tasks += [narrow_task(bench, part) for part in parts[::6]]
+        tasks += [napping_task(bench, part) for part in parts[3::6]]
     _, same = compare_all(arguments, library_of(bench, arguments), tasks)
     return same
 
@@ -192,6 +194,18 @@ def narrow_budget():
     return ",".join(f"{7 * i}:{(NARROW_BUDGET_MIB if i % 2 else MUTANT_BUDGET_MIB) * MIB}" for i in range(1, 1000))
 
 
+def napping_budget(budget_bytes):
+    """As if the program slept before every fifth launch: all that may leave does, and the budget is back before the launch."""
+    return ",".join(f"{5 * i}:{NAP_BUDGET_MIB * MIB},{5 * i}:{budget_bytes}" for i in range(1, 1000))
+
+
+def napping_task(bench, part):
+    """Memory that the program maps piece next to piece leaves only in such naps."""
+    settings = {"SPILLWAY_BUDGET_SCHEDULE": napping_budget(HOLDING_BUDGET_MIB * MIB), "SPILLWAY_PARK": "off" if part[0] % 2 else "auto"}
+    options = bench.options + ["--features", "mappings", "--hosts", "1"]  # other threads would meet the nap's budget
+    return Bench(bench.build, options, settings), part, HOLDING_BUDGET_MIB * MIB
+
+
 def narrow_task(bench, part):
     """Without features: some hold more memory where it is than such a budget has."""
     settings = {"SPILLWAY_BUDGET_SCHEDULE": narrow_budget()}
@@ -227,7 +241,7 @@ def ordering_rules(sanitizer):
     """The rules that the library can leave out and that `sanitizer` (or comparing results, if None) is to notice.
 
     Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
-    The budget schedule `narrow` is narrow_budget(). `--first SEED` and `--first FIRST..LAST` are for seeds_in_order().
+    The budget schedules `narrow` and `naps` are narrow_budget() and napping_budget(). `--first SEED` and `--first FIRST..LAST` are for seeds_in_order().
     """
     pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\(\s*(\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
@@ -287,8 +301,9 @@ def noticing_seeds(bench, library, seeds, rule, bare, count):
     settings = settings_among(options)
     also = settings.get("SPILLWAY_BREAK_RULE")  # a rule that makes up for this one
     settings["SPILLWAY_BREAK_RULE"] = f"{name},{also}" if also else name
-    if settings.get("SPILLWAY_BUDGET_SCHEDULE") == "narrow":
-        settings["SPILLWAY_BUDGET_SCHEDULE"] = narrow_budget()
+    schedules = {"narrow": narrow_budget(), "naps": napping_budget(MUTANT_BUDGET_MIB * MIB)}
+    if settings.get("SPILLWAY_BUDGET_SCHEDULE") in schedules:
+        settings["SPILLWAY_BUDGET_SCHEDULE"] = schedules[settings["SPILLWAY_BUDGET_SCHEDULE"]]
     bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])
     bench.quiet_s = MUTANT_QUIET_S
     caught = []

@@ -107,11 +107,11 @@ class Machine:
             result["SPILLWAY_SIM_SLOT"] = f"{slot}/{self.slots}"
         return result
 
-    def begin(self, name, slot, workload, *options, user=None):
+    def begin(self, name, slot, workload, *options, user=None, more=None):
         """A running trainer under `spillway run`; its output and report are in the folder, by its
         name.
 
-        `user`: runs as that user; needs root.
+        `user`: runs as that user; needs root. `more`: variables of its environment.
 """
         program, *arguments = workload
         if "--off" not in options:
@@ -121,7 +121,7 @@ class Machine:
         with open(self.folder / f"{name}.output", "wb") as output, open(self.folder / f"{name}.errors", "wb") as errors:
             # The machine's file must be writable for all users, whoever creates it.
             who = {} if user is None else {"user": user, "group": user, "extra_groups": [], "umask": 0}
-            return subprocess.Popen([str(word) for word in command], env=self.environment(name, slot), stdout=output,
+            return subprocess.Popen([str(word) for word in command], env=self.environment(name, slot) | (more or {}), stdout=output,
                                     stderr=errors, **who)
 
     def output(self, name):

@@ -16,6 +16,11 @@ namespace {
 constexpr std::int64_t kHeldPauseNs = 500'000;
 constexpr std::uint64_t kLongestHoldNs = 30'000'000'000;  // per call
 
+bool IsAhead(const std::atomic<std::uint64_t>& until_ns) {
+  const std::uint64_t ns = until_ns.load(std::memory_order_relaxed);
+  return ns != 0 && MonotonicNs() < ns;
+}
+
 }  // namespace
 
 BudgetAccount::BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters,
@@ -31,20 +36,28 @@ void BudgetAccount::Set(size_t bytes, std::uint64_t held_until_ns) {
   if (bytes_ != before_bytes) ++counters_->budget_changes;
 }
 
-bool BudgetAccount::IsHeld() const {
-  const std::uint64_t until_ns = held_until_ns_.load(std::memory_order_relaxed);
-  return until_ns != 0 && MonotonicNs() < until_ns;
-}
+bool BudgetAccount::IsHeld() const { return IsAhead(held_until_ns_); }
+
+bool BudgetAccount::IsReturning() const { return IsAhead(returns_until_ns_); }
 
 // Otherwise a job that cannot evict would be refused what the next budget has room for.
 void BudgetAccount::Await(base::FunctionRef<bool()> fits) {
-  if (!IsHeld()) return;
+  AwaitWhile(&BudgetAccount::IsHeld, fits);
+}
+
+void BudgetAccount::AwaitReturn(base::FunctionRef<bool()> fits) {
+  AwaitWhile(&BudgetAccount::IsReturning, fits);
+}
+
+void BudgetAccount::AwaitWhile(bool (BudgetAccount::*is_expected)() const,
+                               base::FunctionRef<bool()> fits) {
+  if (!(this->*is_expected)()) return;
   const base::ScopedCount call(&calls_->for_memory);
   Notifier::ForGrants().Notify();  // tells the agent that the job is not idle
   for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldPauseNs)) {
     const StateLock lock(*locks_);
     const std::uint64_t waited_ns = MonotonicNs() - start_ns;
-    if (IsHeld() && !fits() && waited_ns < kLongestHoldNs) continue;
+    if ((this->*is_expected)() && !fits() && waited_ns < kLongestHoldNs) continue;
     return counters_->Stalled(StallCause::kNoMemory, waited_ns);
   }
 }

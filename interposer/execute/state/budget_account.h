@@ -32,17 +32,25 @@ class BudgetAccount {
   // `fits` is called with the state lock held.
   void Await(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
 
+  // A larger budget will follow by then, in parts. For memory that is of no use in parts.
+  void ExpectReturn(std::uint64_t until_ns) { returns_until_ns_ = until_ns; }
+  void AwaitReturn(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
+
   void Want(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
   // The job has once wanted more than its budget. Any thread.
   bool WasExceeded() const { return was_exceeded_.load(std::memory_order_relaxed); }
 
  private:
+  void AwaitWhile(bool (BudgetAccount::*is_expected)() const, base::FunctionRef<bool()> fits)
+      SPILLWAY_EXCLUDES(kStateLock);
+  bool IsReturning() const;
+
   JobLocks* const locks_;
   Counters* const counters_ SPILLWAY_PT_GUARDED_BY(kStateLock);
   CallCounts* const calls_;
   std::atomic<size_t> bytes_;
   std::atomic<bool> was_exceeded_{false};
-  std::atomic<std::uint64_t> held_until_ns_{0};
+  std::atomic<std::uint64_t> held_until_ns_{0}, returns_until_ns_{0};
 };
 
 }  // namespace spillway::interposer

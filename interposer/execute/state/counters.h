@@ -102,11 +102,18 @@ struct Counters {
   UnmovableBytes& UnmovableFor(Unmovable reason) {
     return unmovable[static_cast<std::size_t>(reason)];
   }
-  std::size_t UnmovableAllocatedBytes() const {
-    std::size_t bytes = 0;
+  // As soon as the job computes.
+  std::size_t UnmovableBytesSoon() const {
+    std::size_t bytes = released_bytes;
     for (const UnmovableBytes& reason : unmovable) bytes += reason.bytes;
-    return bytes - unmovable[static_cast<std::size_t>(Unmovable::kSmall)].bytes;
+    return bytes;
   }
+  std::size_t UnmovableAllocatedBytes() const {
+    return UnmovableBytesSoon() - unmovable[static_cast<std::size_t>(Unmovable::kSmall)].bytes;
+  }
+  // Of runs of the program's own mappings (runs.h): those that stay, which are unmovable; those
+  // that may leave now. The latter will be unmovable when the job computes again.
+  std::size_t held_run_bytes = 0, released_bytes = 0;
   std::size_t put_off_bytes = 0;  // of wanted_bytes, freed by the program, and needed to recompute
   std::size_t wanted_bytes = 0;   // what the job would hold with nothing evicted
   std::size_t wanted_peak_bytes = 0;

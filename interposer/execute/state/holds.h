@@ -23,11 +23,7 @@ class Holds {
   void Add(std::uint64_t owner, Range* range, Unmovable why) {
     End(owner);
     held_[owner] = {range, range->life};
-    if (range->unmovable == Unmovable::kNo) {
-      range->unmovable = why;
-      counters_->UnmovableFor(why).Add(range->size_bytes);
-    }
-    ++range->holds;
+    Keep(counters_, range, why);
   }
 
   // Without a range there is none.
@@ -49,11 +45,25 @@ class Holds {
   // The range whose last hold has ended; null when there is none, or when it was freed.
   Range* End(std::uint64_t owner) { return End(Take(owner)); }
   Range* End(Held held) {
-    if (!held.range || held.range->life != held.life || --held.range->holds > 0) return nullptr;
-    if (held.range->unmovable == Unmovable::kNo) return nullptr;  // freed, and not yet reused
-    counters_->UnmovableFor(held.range->unmovable).bytes -= held.range->size_bytes;
-    held.range->unmovable = Unmovable::kNo;
-    return held.range;
+    if (!held.range || held.range->life != held.life) return nullptr;
+    return LetGo(counters_, held.range) ? held.range : nullptr;
+  }
+
+  // A hold without an entry, of one whose end its owner knows.
+  static void Keep(Counters* counters, Range* range, Unmovable why) {
+    if (range->unmovable == Unmovable::kNo) {
+      range->unmovable = why;
+      counters->UnmovableFor(why).Add(range->size_bytes);
+    }
+    ++range->holds;
+  }
+  // True: it was the last one.
+  static bool LetGo(Counters* counters, Range* range) {
+    if (--range->holds > 0) return false;
+    if (range->unmovable == Unmovable::kNo) return false;  // freed, and not yet reused
+    counters->UnmovableFor(range->unmovable).bytes -= range->size_bytes;
+    range->unmovable = Unmovable::kNo;
+    return true;
   }
 
  private:

@@ -148,6 +148,14 @@ SPILLWAY_ORDERING_RULE(kWorkspacesServeWholeCalls);  // --first 1 SPILLWAY_PARK=
 
 // The program's own mappings stay where others are next to them: a use of one may be of all.
 SPILLWAY_ORDERING_RULE(kRunsStay);  // --first 10 SPILLWAY_PARK=off --contexts 1 --features mappings
+// While they may leave, a call that names one brings back all.
+SPILLWAY_ORDERING_RULE(kRunsReturnWhole);  // --first 1 SPILLWAY_PARK=off SPILLWAY_BUDGET_SCHEDULE=naps --contexts 1 --hosts 1 --features mappings
+// Before they leave, all work that was enqueued until then is complete.
+SPILLWAY_ORDERING_RULE(kReleasesAwaitAllWork);  // --first 9 SPILLWAY_PARK=off SPILLWAY_BUDGET_SCHEDULE=naps --contexts 1 --hosts 1 --features mappings
+// Once they are back, uses of one wait for the restores of all.
+SPILLWAY_ORDERING_RULE(kRunsAwaitAllRestores);  // elsewhere: tests/integration/sharing/own_runs_test.cpp
+// From then on no host copy counts: a call may write what it does not name.
+SPILLWAY_ORDERING_RULE(kHeldRunsKeepNoCopies);  // elsewhere: tests/integration/sharing/own_runs_test.cpp
 
 // A call without a lock publishes what it names before it checks the fast paths.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // --first 1 SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1

@@ -75,6 +75,13 @@ struct RangeLink {
 
 struct RecomputeRecord;
 
+// What a range is in a run of the program's own mappings (Note [Runs] in runs.h).
+enum class RunPiece : std::uint8_t {
+  kNone,
+  kAmongPieces,   // its neighbours are pieces, too
+  kBesideOthers,  // not all of them: then its run stays held
+};
+
 // The time in which a range has its device memory, by number (iteration_layout.h).
 struct Residence {
   std::uint32_t iteration = 0;  // 0: none is known
@@ -109,6 +116,8 @@ struct Range : Tracked {
   // The program made its memory: one handle, which may be exported (own_memory.h).
   bool is_own = false;
   OwnMemoryKind own_kind;
+  RunPiece run_piece = RunPiece::kNone;
+  bool is_released = false;    // a piece of a released run: its fast path stays closed
   int pins = 0;                // calls in progress that name it and took the lock
   int entered = 0;             // of these, calls that use it where it is
   bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
@@ -159,7 +168,8 @@ inline void Range::BeginLife() {
   empty = false;
   drops = false;
   unmovable = Unmovable::kNo;
-  is_mapping = is_own = false;
+  is_mapping = is_own = is_released = false;
+  run_piece = RunPiece::kNone;
   holds = 0;
   serves_parked = false;
   is_idle_workspace = leaves_when_idle = false;
