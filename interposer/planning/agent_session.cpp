@@ -41,9 +41,8 @@ constexpr std::uint64_t kHeldBackNs = 6 * kSecondNs;
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 // The longest that an exit waits for the lease thread's lock.
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
-constexpr std::int64_t kLongestPauseMs = 100;
+constexpr std::int64_t kLongestPauseMs = 100, kTurnPauseMs = 1;
 constexpr std::int64_t kShortPauseNs = 1'000'000;
-constexpr std::int64_t kTurnPauseMs = 1;
 // While it may still grow, a job asks for twice the host memory that it needs, and at least this.
 constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
