@@ -106,6 +106,24 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.turn_waited_ns) / kNs; }},
     {"spillway_job_steps_total", true, "Recognised iterations.",
      [](const TenancyReport& t) { return static_cast<double>(t.iterations); }},
+    {"spillway_job_missed_steps_total", true,
+     "Iterations that began after events unknown to their plan.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.missed_iterations); }},
+    {"spillway_job_changed_by_content_bytes_total", true,
+     "Evicted data that was copied, as its fingerprint had changed.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.changed_by_content_bytes); }},
+    {"spillway_job_recomputes_total", true, "Launches repeated to recompute dropped data.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.recomputes); }},
+    {"spillway_job_recomputed_bytes_total", true, "Data that repeated launches made.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.recomputed_bytes); }},
+    {"spillway_job_mismatched_recomputes_total", true,
+     "Repeated launches that made other bytes than before.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.mismatched_recomputes); }},
+    {"spillway_job_fingerprinted_bytes_total", true, "Device memory read for fingerprints.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.fingerprinted_bytes); }},
+    {"spillway_job_fingerprint_seconds_total", true,
+     "The device's time for fingerprints, an estimate.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.fingerprint_ns) / kNs; }},
     {"spillway_job_demand_fetches_total", true,
      "Allocations brought back by the call that needed them.",
      [](const TenancyReport& t) { return static_cast<double>(t.demand_fetches); }},
@@ -177,6 +195,12 @@ void AddPlans(const NodeReport& report, Families& out) {
     out.Add(With(labels, "result", "hit"), tenancy.parts.prefetch_hits);
     out.Add(With(labels, "result", "late"), tenancy.parts.prefetches_late);
     out.Add(With(labels, "result", "unused"), tenancy.parts.prefetches_unused);
+  });
+  out.BeginCounter("spillway_job_uncopied_bytes_total", "Data evicted without a copy, by why.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    out.Add(With(labels, "reason", "clean"), tenancy.plans.clean_bytes);
+    out.Add(With(labels, "reason", "clean_by_content"), tenancy.plans.clean_by_content_bytes);
+    out.Add(With(labels, "reason", "recomputable"), tenancy.plans.recomputable_bytes);
   });
   out.BeginCounter("spillway_job_replans_total", "Plans in the place of others, by why.");
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {

@@ -188,7 +188,8 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
           .steps = StepTimesOf(pipeline),
           .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
           .workspaces = WorkspacesOf(snapshot),
-          .turns = TurnUseOf(snapshot)};
+          .turns = TurnUseOf(snapshot),
+          .plans = PlanUseOf(snapshot)};
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {

@@ -55,6 +55,20 @@ protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot) {
           .other_algorithms = NumberOf(dnn::OtherAlgorithmCount())};
 }
 
+protocol::PlanUse PlanUseOf(const JobSnapshot& snapshot) {
+  const Counters& counters = snapshot.counters;
+  return {.missed_iterations = NumberOf(counters.planned_iterations_missed),
+          .clean_bytes = NumberOf(counters.dropped_bytes - counters.clean_by_content_bytes),
+          .clean_by_content_bytes = NumberOf(counters.clean_by_content_bytes),
+          .changed_by_content_bytes = NumberOf(counters.changed_by_content_bytes),
+          .recomputable_bytes = NumberOf(counters.recompute_dropped_bytes),
+          .recomputes = NumberOf(counters.recomputes),
+          .recomputed_bytes = NumberOf(counters.recomputed_bytes),
+          .mismatched_recomputes = NumberOf(counters.mismatched_recomputes),
+          .fingerprinted_bytes = NumberOf(counters.fingerprinted_bytes),
+          .fingerprint_ns = NumberOf(counters.fingerprint_ns)};
+}
+
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
   protocol::StepTimes steps;
   if (!pipeline) return steps;

@@ -16,6 +16,7 @@ protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot);
 // Without the device's number. Null: the job is not learned.
 protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline);
 protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot);
+protocol::PlanUse PlanUseOf(const JobSnapshot& snapshot);
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline);
 // The waits are the whole process's.
 protocol::TurnUse TurnUseOf(const JobSnapshot& snapshot);
