@@ -74,6 +74,8 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.resident_bytes); }},
     {"spillway_job_memory_footprint_bytes", false, "Device memory that the program has allocated.",
      [](const TenancyReport& t) { return static_cast<double>(t.footprint_bytes); }},
+    {"spillway_job_memory_unmovable_bytes", false, "Of it, memory that cannot be evicted.",
+     [](const TenancyReport& t) { return static_cast<double>(t.unmovable_bytes); }},
     {"spillway_job_memory_host_budget_bytes", false,
      "Pinned host memory that the job's data may take.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.host_granted_bytes); }},
