@@ -33,7 +33,7 @@ LASTING = {
     "SpillwayJobUnplanned": (30, {f"spillway_job_demand_fetches_total{{{JOB}}}": "+120",
                                   f'spillway_job_phase{{{JOB}, phase="planned"}}': "0"}),
     "SpillwayPlanMissed": (30, {f"spillway_job_{kind}_total{{{JOB}}}": "+60" for kind in ("steps", "missed_steps")}),
-    "SpillwayJobOverBudget": (5, {f"spillway_job_memory_resident_bytes{{{JOB}}}": "4096",
+    "SpillwayJobOverBudget": (10, {f"spillway_job_memory_resident_bytes{{{JOB}}}": "4096",
                                   f"spillway_job_memory_budget_bytes{{{JOB}}}": "2048"}),
     "SpillwayProcessesDetached": (15, {f'spillway_job_processes{{{NODE}, job_id="slurm-7", state="detached"}}': "2"}),
     "SpillwayTurnWaitsLong": (15, {f"spillway_job_turn_waiting{{{JOB}}}": "1"}),
