@@ -74,6 +74,18 @@ def named(kind, file):
     return re.findall(rf"- {kind}: (\S+)", (FOLDER / file).read_text())
 
 
+def alerts():
+    """By name: the alert's expression and duration. Our files have one of each per line."""
+    found = {}
+    for text in re.split(r"(?m)^ +- alert: ", (FOLDER / "alerts.yml").read_text())[1:]:
+        name, fields = text.split()[0], dict(re.findall(r"(?m)^ +(expr|for): (.+)$", text))
+        found[name] = {"alert": name, **fields}
+    return found
+
+
+ALERTS = alerts()
+
+
 def without_a_pair(tests):
     """Alerts and recording rules without data that fires, or without data that does not."""
     fires = set(re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels", tests))
@@ -125,11 +137,14 @@ class PromtoolTest(unittest.TestCase):
         self.promtool("test", "rules", "tests/alerts_test.yml")
 
     def hold(self, tests):
-        rules = [str(FOLDER / name) for name in ("recording.yml", "alerts.yml")]
-        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
-            json.dump({"rule_files": rules, "evaluation_interval": "30s", "tests": tests}, file)
-            file.flush()
-            self.promtool("test", "rules", file.name)
+        """Each alert's test, with that alert and the recording rules alone: all of them for each test would take minutes."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, test in tests.items():
+                rules, recording = pathlib.Path(folder, f"{name}.yml"), str(FOLDER / "recording.yml")
+                rules.write_text(f"groups: [{{name: {name}, rules: [" + json.dumps(ALERTS[name]) + "]}]")
+                pathlib.Path(folder, f"{name}_test.yml").write_text(json.dumps(
+                    {"rule_files": [recording, str(rules)], "evaluation_interval": "30s", "tests": [test]}))
+            self.promtool("test", "rules", *map(str, pathlib.Path(folder).glob("*_test.yml")))
 
     def test_each_alert_is_tested_on_young_series(self):
         self.assertEqual(set(named("alert", "alerts.yml")), {*LASTING, *EVENTS, *OF_NO_SERIES})
@@ -137,21 +152,20 @@ class PromtoolTest(unittest.TestCase):
     # Regression: two alerts fired within 30 s of a fresh Prometheus: their half hour was the half
     # minute of existing data.
     def test_none_fires_in_a_fresh_prometheus_before_its_time_has_passed(self):
-        self.hold([firing(series, minutes + 8, name, {1: False, minutes - 1: False, minutes + 8: True})
-                   for name, (minutes, series) in LASTING.items()])
+        self.hold({name: firing(series, minutes + 8, name, {1: False, minutes - 1: False, minutes + 8: True})
+                   for name, (minutes, series) in LASTING.items()})
 
     def test_events_before_the_first_scrape_do_not_fire(self):
-        self.hold([firing(series, 40, name, dict.fromkeys((1, 5, 20, 40), False)) for name, series in EVENTS.items()])
+        self.hold({name: firing(series, 40, name, dict.fromkeys((1, 5, 20, 40), False)) for name, series in EVENTS.items()})
 
     # Regression: one failed scrape in ten minutes restarted the alert's waiting time, for ever.
     def test_failed_scrapes_do_not_restart_the_waiting_time(self):
-        self.hold([firing(series, minutes + 12, name, {minutes - 1: False, minutes + 12: True}, lambda i: i % 10 in (8, 9))
-                   for name, (minutes, series) in LASTING.items() if name != "SpillwayAgentDown"])  # that alert is about failed scrapes
+        self.hold({name: firing(series, minutes + 12, name, {minutes - 1: False, minutes + 12: True}, lambda i: i % 10 in (8, 9))
+                   for name, (minutes, series) in LASTING.items() if name != "SpillwayAgentDown"})  # that alert is about failed scrapes
 
     def test_all_alerts_end_with_their_series(self):
-        for name, (minutes, series) in LASTING.items():
-            over = firing(series, minutes + 8, name, {minutes + 8: True, minutes + 40: False})
-            self.hold([over])
+        self.hold({name: firing(series, minutes + 8, name, {minutes + 8: True, minutes + 40: False})
+                   for name, (minutes, series) in LASTING.items()})
 
 
 if __name__ == "__main__":

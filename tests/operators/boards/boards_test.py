@@ -29,7 +29,7 @@ SKIPPED = 77
 PATIENCE_S = 90
 MIB = 1 << 20
 TRAINER = ("convnet", "--model=resnet18", "--batch=64", "--image=64", "--steps=1000000")  # wants 370 MiB
-REACTIVE = ("gpt", "--layers=2", "--width=512", "--batch=4", "--steps=1000000")  # wants 160 MiB
+REACTIVE = ("gpt", "--layers=4", "--width=512", "--batch=4", "--steps=1000000")  # wants 260 MiB
 TURNING_JOB = ROOT / "tests/integration/agent/turning_job.py"  # wants 160 MiB
 CONFIG = f"""[agent]
 http = "127.0.0.1:PORT"
@@ -66,7 +66,8 @@ WITHOUT_SERIES = {
 # Above zero in this run: these jobs move memory, wait, follow a plan and take turns.
 ABOVE_ZERO = {
     "spillway-job": ("Budget, resident, wanted", "Evicted", "Brought back", "Waiting by cause", "Iterations", "Prefetches", "Iteration time",
-                     "Host memory by kind", "Link share", "Wanted, of its budget", "Phase", "Processes"),
+                     "Host memory by kind", "Link share", "Wanted, of its budget", "Phase", "Processes", "Recomputed", "Launches repeated",
+                     "Fingerprinted", "Device's time for fingerprints", "Evicted without a copy"),
     "spillway-node": ("Agents up", "Device memory", "Host memory", "Jobs by phase", "Transfers", "Brought back on demand", "Jobs in turns",
                       "Share of time spent waiting for turns", "Devices in turns", "Pool by NUMA node", "Jobs of users", "Plans by outcome",
                       "Operators' requests", "Agent's memory"),
@@ -171,6 +172,13 @@ class BoardsTest(unittest.TestCase):
     def test_a_job_without_a_plan_and_one_in_turns_have_data_too(self):
         self.assert_answers("spillway-job", self.name_of("reactive"), ("Fetched by the call that needed them",))
         self.assert_answers("spillway-job", self.name_of("first"), ("Turns", "Waiting for turns"))
+
+    # Regression: workspaces that the program had freed counted as idle ones on the device.
+    def test_figures_of_a_job_agree_with_each_other(self):
+        mine = f'{{job_id="{self.name_of("trainer")}"}}'
+        for part, whole in (("workspace_idle", "memory_resident"), ("memory_resident", "memory_budget"), ("memory_unmovable", "memory_resident")):
+            both = f"spillway_job_{part}_bytes{mine} <= spillway_job_{whole}_bytes{mine}"
+            self.until(lambda both=both: self.prometheus.query(both), both)
 
     def test_every_rule_is_evaluated_and_what_is_recorded_has_data(self):
         self.until(lambda: set(self.prometheus.health().values()) == {"ok"}, "every rule's health")
