@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks every expression of the boards, rules and alerts in dashboards/ against the metrics of a running agent.
 
-usage: dashboards.py METRICS     METRICS: a file with the text of /metrics, or its http:// address; of an agent that has a job
+usage: dashboards.py METRICS     METRICS: a file with the text of /metrics, or its http:// address; of an agent that has a
+job, NVML, and limits (docs/operations.md)
 
 Names of metrics, and labels in selectors and groupings, must be the agent's own (or a recorded rule's, or what Prometheus adds).
 Panels must have a title, a description, a unit and the board's data source; selectors must use those of the board's variables that

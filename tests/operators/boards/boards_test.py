@@ -133,8 +133,9 @@ class BoardsTest(unittest.TestCase):
             try:
                 if is_it():
                     return
-            except urllib.error.URLError:
-                pass
+            except urllib.error.URLError as error:  # Prometheus begins, or (400) cannot read the query
+                if getattr(error, "code", 0) == 400:
+                    raise AssertionError(f"{what}: {error.read().decode()}") from error
             time.sleep(0.3)
         raise AssertionError(f"{what} did not come: {cls.agent.tenancies()}")
 
