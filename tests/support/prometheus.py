@@ -1,7 +1,9 @@
 """A real Prometheus that scrapes one agent, with our rules and alerts."""
 import json
 import pathlib
+import socket
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 
@@ -9,20 +11,43 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
 
 
-class Prometheus:
-    """It scrapes and evaluates every second, and listens at `port`."""
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
-    def __init__(self, folder, port, target):
-        self.address = f"127.0.0.1:{port}"
+
+class Prometheus:
+    """It scrapes and evaluates every second. Returns when it answers."""
+
+    def __init__(self, folder, target):
+        self.folder = folder
         for path in (ROOT / "dashboards/prometheus").glob("*.yml"):
             (folder / path.name).write_text(path.read_text().replace("interval: 30s", "interval: 1s"))
         scrape = (folder / "scrape.yml").read_text().replace("127.0.0.1:9477", target)
         scrape = scrape.replace("scrape_interval: 15s", "scrape_interval: 1s")
         (folder / "prometheus.yml").write_text("global: {evaluation_interval: 1s}\n" + scrape)
         self.log = open(folder / "prometheus.log", "ab")
+        deadline = time.monotonic() + PATIENCE_S
+        # Another process may take the port meanwhile, and answer nothing.
+        while not self.starts(deadline):
+            if time.monotonic() > deadline:
+                raise RuntimeError("Prometheus does not start: " + (folder / "prometheus.log").read_text())
+
+    def starts(self, deadline):
+        self.address = f"127.0.0.1:{free_port()}"
         self.process = subprocess.Popen(
-            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+            ["prometheus", f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data",
              f"--web.listen-address={self.address}", "--log.level=warn"], stdout=self.log, stderr=self.log)
+        while self.process.poll() is None and time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=2):
+                    return self.process.poll() is None
+            except OSError:
+                time.sleep(0.1)
+        self.process.kill()
+        self.process.wait()
+        return False
 
     def stop(self):
         self.process.kill()

@@ -26,7 +26,7 @@ import boards  # noqa: E402
 import dashboards  # noqa: E402
 import metrics_test  # noqa: E402
 import prometheus  # noqa: E402
-from agent_test import ACCOUNT, ADMISSION, ASK_SLABS, GIB, HELD_SLABS, STEP_TIMES, USAGE, Session, free_port  # noqa: E402
+from agent_test import ACCOUNT, ADMISSION, ASK_SLABS, GIB, HELD_SLABS, STEP_TIMES, USAGE, Session  # noqa: E402
 
 PLANNED = 2
 PATIENCE_S = 60
@@ -192,7 +192,7 @@ class BoardsTest(unittest.TestCase):
 class PrometheusTest(NodeWithJobsTest):
     def setUp(self):
         super().setUp()
-        self.prometheus = prometheus.Prometheus(self.folder, free_port(), f"127.0.0.1:{self.port}")
+        self.prometheus = prometheus.Prometheus(self.folder, f"127.0.0.1:{self.port}")
         self.addCleanup(self.prometheus.stop)
 
     def test_alerts_are_silent_without_a_problem(self):

@@ -92,7 +92,7 @@ class BoardsTest(unittest.TestCase):
         cls.addClassCleanup(cls.agent.stop)
         cls.start_jobs()
         (cls.folder / "prometheus").mkdir()
-        cls.prometheus = prometheus.Prometheus(cls.folder / "prometheus", agent_test.free_port(), f"127.0.0.1:{port}")
+        cls.prometheus = prometheus.Prometheus(cls.folder / "prometheus", f"127.0.0.1:{port}")
         cls.addClassCleanup(cls.prometheus.stop)
 
     @classmethod

@@ -77,10 +77,11 @@ class ServedLeaseClient : public ::testing::Test {
   template <class Kind>
   std::optional<Kind> Hear() {
     std::optional<Kind> last;
-    for (protocol::Received said;
-         (said = subject.agent->Receive()).what == protocol::Received::What::kMessage;) {
+    protocol::Received said;
+    while ((said = subject.agent->Receive()).what == protocol::Received::What::kMessage) {
       if (const auto* one = std::get_if<Kind>(&said.message)) last = *one;
     }
+    EXPECT_NE(said.what, protocol::Received::What::kFault) << "not of the session's version";
     return last;
   }
 
