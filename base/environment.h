@@ -45,7 +45,10 @@ inline constexpr char kSimCapacity[] = "SPILLWAY_SIM_CAPACITY";  // device bytes
 inline constexpr char kSimDevices[] = "SPILLWAY_SIM_DEVICES";  // number of such devices; default 1
 inline constexpr char kSimClock[] = "SPILLWAY_SIM_CLOCK";      // "virtual" (default) or "real"
 inline constexpr char kSimCompute[] = "SPILLWAY_SIM_COMPUTE";  // "full" (default) or "tags"
-inline constexpr char kSimNode[] = "SPILLWAY_SIM_NODE";        // file shared by processes
+// File of the management library's limits, a line each: UUID, folder of a control group, soft and
+// hard bytes. Unset: a driver without such limits.
+inline constexpr char kSimMemoryLimits[] = "SPILLWAY_SIM_MEMORY_LIMITS";
+inline constexpr char kSimNode[] = "SPILLWAY_SIM_NODE";  // file shared by processes
 // "2/4": the second of four processes that begin together.
 inline constexpr char kSimSlot[] = "SPILLWAY_SIM_SLOT";
 // "0": host memory cannot be mapped at device addresses.

@@ -65,6 +65,16 @@ struct PciInfo {
   char bus_id[32];
 };
 
+// nvmlGetMemoryLimits_v1_t (r615): of the processes of a control group
+struct MemoryLimits {
+  const char* group;  // in: the full path of the group's folder
+  unsigned long long soft_bytes;
+  unsigned long long hard_bytes;
+  unsigned long long used_bytes;
+};
+// NVML_DEVICE_MEMORY_LIMIT_MAX; a soft limit of 0 is none.
+inline constexpr unsigned long long kNoHardLimit = ~0ULL;
+
 // nvmlUtilization_t
 struct Utilization {
   unsigned gpu;
@@ -73,5 +83,6 @@ struct Utilization {
 
 static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && sizeof(ProcessV1) == 16);
 static_assert(sizeof(Process) == 24 && sizeof(PciInfo) == 68 && sizeof(Utilization) == 8);
+static_assert(sizeof(MemoryLimits) == 32);
 
 }  // namespace spillway::nvml

@@ -2,6 +2,7 @@
 
 #include "base/options/daemon_command_line.h"
 #include "cli/agent_commands.h"
+#include "cli/cdi_command.h"
 #include "cli/doctor.h"
 #include "cli/options/planner_options.h"
 #include "cli/run_options.h"
@@ -31,6 +32,7 @@ std::vector<Command> CommandsWithoutHelp() {
   return {
       {"run", "run a command under a budget", RunOptionList(), {}, Kind::kProgram},
       {"doctor", "what on this machine would stop that", DoctorOptionList(), {}},
+      {"cdi", "a CDI specification, for containers", CdiOptionList(), {}},
       AgentCommandRow("status", "what the node agent shares"),
       {"top", "the same, live", TopOptionList(), {}},
       AgentCommandRow("jobs", "the node's jobs"),

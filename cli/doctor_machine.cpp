@@ -155,9 +155,9 @@ Finding ExamineLibc() {
   int minor = 0;
   std::sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor);
   const std::string fact = std::string("glibc ") + gnu_get_libc_version();
-  if (major > 2 || minor >= 34) return {Level::kOk, "libc", fact, ""};
+  if (major > 2 || minor >= 28) return {Level::kOk, "libc", fact, ""};
   return {Level::kProblem, "libc", fact,
-          "Spillway needs glibc 2.34 or newer (Debian 12, Ubuntu 22.04, RHEL 9)"};
+          "Spillway needs glibc 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL 8)"};
 }
 
 Finding ExamineOtherPreloads() {

@@ -13,6 +13,7 @@ constexpr char kOverview[] =
 
   spillway run [options] -- COMMAND...   run a command under a budget
   spillway doctor                        what on this machine would stop that
+  spillway cdi                           a CDI specification: containers of any image under Spillway
   spillway plan TRACE --budget SIZE      what a recorded or modelled iteration would cost at a budget
   spillway trace print|convert|trim      look at recorded iterations
   spillway view TRACE -o REPORT.html     what a job did, from run --trace, as one page for a browser
@@ -59,6 +60,21 @@ Exit codes: the command's own, or
   125  Spillway cannot work here, or not with this budget, or not without the agent that is required
   126  the command cannot be executed, or not under Spillway (static, set-user-id, other machine type)
   127  the command was not found
+)";
+
+constexpr char kCdi[] =
+    R"(spillway cdi - a CDI specification, by which containers run under Spillway
+
+  spillway cdi @USAGE@
+
+A container with this device has the library preloaded into all its programs, and follows the node agent through the
+agent's socket for jobs alone. It needs glibc 2.28 or newer. The GPU itself comes as before, for example by nvidia.com/gpu.
+
+Options
+@OPTIONS@
+Examples
+  spillway cdi -o /etc/cdi/spillway.json
+  podman run --device nvidia.com/gpu=all --device spillway.dev/job=shared IMAGE python3 train.py
 )";
 
 constexpr char kDoctor[] = R"(spillway doctor - what on this machine would stop a job under Spillway
@@ -161,10 +177,10 @@ struct Topic {
   const char* text;  // @OPTIONS@: the list of options; @USAGE@: in brackets
 };
 
-constexpr Topic kTopics[] = {{"run", kRun},       {"doctor", kDoctor},        {"status", kStatus},
-                             {"jobs", kStatus},   {"job", kStatus},           {"top", kTop},
-                             {"budget", kBudget}, {"drain", kDrain},          {"undrain", kDrain},
-                             {"config", kConfig}, {"completion", kCompletion}};
+constexpr Topic kTopics[] = {{"run", kRun},       {"doctor", kDoctor}, {"cdi", kCdi},
+                             {"status", kStatus}, {"jobs", kStatus},   {"job", kStatus},
+                             {"top", kTop},       {"budget", kBudget}, {"drain", kDrain},
+                             {"undrain", kDrain}, {"config", kConfig}, {"completion", kCompletion}};
 
 void ReplaceAll(std::string& text, std::string_view mark, const std::string& replacement) {
   for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += replacement.size())

@@ -16,6 +16,7 @@
 #include "cli/frameworks.h"
 #include "cli/installation.h"
 #include "cli/launch_checks.h"
+#include "cli/own_budget.h"
 #include "cli/peak_store.h"
 #include "cli/run_rules.h"
 #include "cli/shell_quote.h"
@@ -110,15 +111,12 @@ std::string AgentToFollow(const RunOptions& options) {
 }
 
 std::string DescribeStart(const RunOptions& options, const Machine& machine,
-                          const std::string& library, std::uint64_t budget_bytes) {
+                          const std::string& library, const OwnBudget& own) {
   const AcceleratorFacts& device = machine.accelerator;
   const std::string agent = AgentToFollow(options);
-  const std::string own = options.budget ? "budget " + std::to_string(budget_bytes) + " bytes (" +
-                                               base::FormatBytes(budget_bytes) + ", " +
-                                               options.budget->written + ")"
-                                         : "no budget";
-  std::string text = agent.empty() ? own : "the agent at " + agent + " sets the budget";
-  if (!agent.empty() && options.budget) text += ", at most " + base::FormatBytes(budget_bytes);
+  std::string text =
+      agent.empty() ? DescribeBudget(own) : "the agent at " + agent + " sets the budget";
+  if (!agent.empty()) text += DescribeOwnLimit(own);
   if (options.requires_agent) text += ", and is required";
   text += " on " + device.device_name;
   if (options.simulate) text += " [simulated]";
@@ -179,6 +177,9 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const std::string plan_store =
       ValueOrWarning(PreparePlanStore(options), "plans will not be kept", launch);
   const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
+  const OwnBudget own_budget =
+      DecideOwnBudget(options.budget, budget_bytes, machine.accelerator.device_uuids,
+                      machine.accelerator.device_count);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
   if (!options.agent.empty()) environment.Set(environment::kAgent, AbsoluteAddress(options.agent));
@@ -210,7 +211,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   AddNote(launch, "", younger);
   if (const std::optional<std::string> version = PyTorchVersion(launch.program_path))
     AddNote(launch, "", DescribePyTorch(*version, options.framework_env));
-  AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
+  AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, own_budget));
 }
 
 // The environment's author, such as a prolog, may require the agent.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/agent_commands.h"
+#include "cli/cdi_command.h"
 #include "cli/command_list.h"
 #include "cli/completion/completion.h"
 #include "cli/doctor.h"
@@ -50,6 +51,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   const std::string subcommand = arguments.empty() ? "" : arguments.front();
   if (subcommand == "run") return Run(arguments);
   if (subcommand == "doctor") return Doctor(arguments);
+  if (subcommand == "cdi") return RunCdi(arguments);
   if (IsPlannersOwn(subcommand)) return BecomePlanner(arguments);
   if (subcommand == "top") return RunTop(arguments);
   if (IsAgentCommand(subcommand)) return RunAgentCommand(arguments);

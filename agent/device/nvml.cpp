@@ -20,6 +20,8 @@ Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
            Get(uuid_, "nvmlDeviceGetUUID") && Get(memory_, "nvmlDeviceGetMemoryInfo") &&
            Get(name_, "nvmlDeviceGetName") && init_() == nvml::kSuccess;
   Get(pci_, "nvmlDeviceGetPciInfo_v3");
+  Get(by_uuid_, "nvmlDeviceGetHandleByUUID");
+  Get(limits_, "nvmlDeviceGetMemoryLimits_v1");
   Get(processes_, "nvmlDeviceGetComputeRunningProcesses_v3");
 }
 
@@ -69,23 +71,39 @@ std::map<std::string, int64_t> Nvml::UsedBytes() const {
   return used;
 }
 
-std::vector<Nvml::ProcessUse> Nvml::UsedByProcesses() const {
+DeviceProcesses Nvml::UsedByProcesses() const {
   constexpr unsigned most = 4096;
   constexpr unsigned long long not_available = ~0ULL;
-  std::vector<ProcessUse> uses;
-  if (processes_ == nullptr) return uses;
+  DeviceProcesses found_processes;
+  if (processes_ == nullptr) return found_processes;
   for (const Found& found : Find()) {
     std::vector<nvml::Process> processes(most);
     unsigned count = most;
     if (processes_(found.handle, &count, processes.data()) != nvml::kSuccess) continue;
+    found_processes.devices.insert(found.uuid);
     for (unsigned i = 0; i < std::min(count, most); ++i) {
       if (processes[i].used_bytes == not_available) continue;
-      uses.push_back(
+      found_processes.uses.push_back(
           {static_cast<pid_t>(processes[i].pid), found.uuid,
            static_cast<int64_t>(std::min<unsigned long long>(processes[i].used_bytes, INT64_MAX))});
     }
   }
-  return uses;
+  return found_processes;
+}
+
+std::optional<NativeLimits> Nvml::LimitsOf(const std::string& uuid,
+                                           const std::string& group) const {
+  nvml::Device device = nullptr;
+  nvml::MemoryLimits read{};
+  read.group = group.c_str();
+  if (!works_ || by_uuid_ == nullptr || limits_ == nullptr || group.empty() ||
+      by_uuid_(uuid.c_str(), &device) != nvml::kSuccess || limits_(device, &read) != nvml::kSuccess)
+    return std::nullopt;
+  const auto bytes = [](unsigned long long value) {
+    return static_cast<int64_t>(std::min<unsigned long long>(value, INT64_MAX));
+  };
+  const NativeLimits limits{bytes(read.soft_bytes), bytes(read.hard_bytes)};
+  return limits == NativeLimits{} ? std::nullopt : std::optional(limits);
 }
 
 std::string Nvml::BusIdOf(nvml::Device handle) const {

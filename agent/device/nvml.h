@@ -2,13 +2,13 @@
 // failing library means no devices.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/node/device_processes.h"
 #include "agent/node/table/node_facts.h"
 #include "base/nvml_abi.h"
 
@@ -30,13 +30,11 @@ class Nvml {
   // Of all processes, also foreign ones, by UUID. A device that does not answer is left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
-  struct ProcessUse {
-    pid_t pid = 0;
-    std::string uuid;
-    int64_t bytes = 0;
-  };
-  // Empty if the driver does not report them.
-  std::vector<ProcessUse> UsedByProcesses() const;
+  // Without commands, groups and limits.
+  DeviceProcesses UsedByProcesses() const;
+  // Of a control group's folder. nullopt: the driver has no such limits (before r615), or none is
+  // set. Never tried with a real driver.
+  std::optional<NativeLimits> LimitsOf(const std::string& uuid, const std::string& group) const;
 
  private:
   struct Found {
@@ -59,6 +57,8 @@ class Nvml {
   nvml::Result (*memory_)(nvml::Device, nvml::Memory*) = nullptr;
   nvml::Result (*name_)(nvml::Device, char*, unsigned) = nullptr;
   nvml::Result (*processes_)(nvml::Device, unsigned*, nvml::Process*) = nullptr;  // may be missing
+  nvml::Result (*by_uuid_)(const char*, nvml::Device*) = nullptr;                 // may be missing
+  nvml::Result (*limits_)(nvml::Device, nvml::MemoryLimits*) = nullptr;           // may be missing
   nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;                   // may be missing
 };
 

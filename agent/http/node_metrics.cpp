@@ -31,6 +31,12 @@ void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& 
   }
   out.BeginGauge("spillway_gpu_memory_managed_bytes", "Device memory that jobs hold.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.resident_bytes);
+  out.BeginGauge(
+      "spillway_gpu_memory_unmanaged_bytes",
+      "Device memory of processes that bypass the agent, as NVML counts; no series where "
+      "it does not.");
+  for (const DeviceReport& device : report.devices)
+    if (device.unmanaged_bytes) out.Add(Of(device), *device.unmanaged_bytes);
   out.BeginGauge("spillway_gpu_turns", "Whether jobs take turns on the device, by why.");
   for (const DeviceReport& device : report.devices)
     out.Add(With(Of(device), "reason", TextOf(device.turns.reason)), int64_t{device.turns.is_on});

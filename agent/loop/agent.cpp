@@ -38,6 +38,7 @@ namespace spillway::agent {
 namespace {
 
 constexpr int64_t kPublishNs = 1'000'000'000;
+constexpr int64_t kWatchNs = 2'000'000'000;
 constexpr int64_t kLongestWaitMs = 1000;
 constexpr int64_t kShortageNs = 60'000'000'000;  // between two warnings
 constexpr int64_t kPauseNs = 100'000'000;
@@ -159,6 +160,7 @@ bool Agent::Listen(const Config& config) {
 }
 
 void Agent::Begin(const Config& used, std::vector<NodeShares::KeptFile> kept) {
+  if (used.find_devices) process_watch_.emplace(kWatchNs);
   NodeServices* const services = this;
   FileKeeper* const keeper = this;
   shares_ = std::make_unique<NodeShares>(
@@ -185,7 +187,7 @@ void Agent::OpenHeldRecords(const Config& config) {
   held_ = std::make_unique<HeldRecords>(state_path_.empty() ? "" : state_path_ + ".held");
   if (!held_->opened().ok()) LogWarning(held_->opened().text());
   if (!config.find_devices) return;
-  for (const Nvml::ProcessUse& use : Nvml().UsedByProcesses()) {
+  for (const ProcessUse& use : Nvml().UsedByProcesses().uses) {
     for (const NodeDevice& device : devices_) {
       if (device.name == use.uuid) held_->Confirm(use.pid, device.uuid, use.bytes);
     }
@@ -481,6 +483,7 @@ base::Status Agent::SaveState() {
 void Agent::Publish() {
   if (NowNs() < next_publish_ns_) return;
   next_publish_ns_ = NowNs() + kPublishNs;
+  if (process_watch_) node_->NoteProcesses(process_watch_->Latest());
   auto report = std::make_shared<NodeReport>(node_->Report(NowNs()));
   report->config_read_s = config_read_s_;
   latest_.Set(std::move(report));

@@ -1,6 +1,6 @@
 // The daemon: one loop of sockets, signals and deadlines around a Node. Threads: the loop's own;
 // the HTTP server's, which only read the last published report, and jobs' plans; the slab maker's;
-// the plan service's; the file closer's.
+// the plan service's; the file closer's; the process watch's.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/config/config_file.h"
+#include "agent/device/process_watch.h"
 #include "agent/http/http_server.h"
 #include "agent/loop/file_closer.h"
 #include "agent/loop/held_records.h"
@@ -109,6 +110,7 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   bool was_short_ = false;
   LatestReport latest_;
   UsedMemory used_memory_;
+  std::optional<ProcessWatch> process_watch_;  // nullopt: NVML is not asked
   std::string needs_restart_;
   double config_read_s_ = 0;  // since 1970
   std::unique_ptr<HttpServer> http_;

@@ -190,6 +190,12 @@ void Node::Restore(const SavedState& state) {
   terms_.Restore(state, resume_.is_on());
 }
 
+void Node::NoteProcesses(std::shared_ptr<const DeviceProcesses> processes) {
+  if (processes == facts_.processes) return;
+  facts_.processes = std::move(processes);
+  terms_.RefreshIfLimitsChanged();
+}
+
 void Node::NoteReload(bool succeeded) {
   ++(succeeded ? counters_.reloads : counters_.failed_reloads);
   facts_.last_reload_succeeded = succeeded;

@@ -44,6 +44,8 @@ class Node {
 
   void SetConfig(const Config& config);
   void NoteReload(bool succeeded);
+  // Null: there is no count of late.
+  void NoteProcesses(std::shared_ptr<const DeviceProcesses> processes);
   // Restore takes an earlier instance's; a job gets its terms when it returns in time.
   SavedState Saved() const;
   void Restore(const SavedState& state);

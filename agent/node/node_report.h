@@ -1,6 +1,8 @@
 // The agent's visible state at one moment, for pages, metrics and the command.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,6 +20,13 @@
 
 namespace spillway::agent {
 
+struct UnmanagedProcess {
+  pid_t pid = 0;
+  std::string command;  // empty: unknown
+  int64_t bytes = 0;    // beside what it reports
+};
+inline constexpr size_t kMostUnmanagedShown = 16;
+
 struct DeviceReport {
   uint32_t number = 0;
   std::string uuid;
@@ -29,6 +38,9 @@ struct DeviceReport {
   int numa_node = kAnyNode;
   bool is_found = true;  // false: configured, but unknown to NVML
   DeviceTurnView turns = {};
+  // Of processes that bypass the agent, by the driver's count; nullopt: it does not tell.
+  std::optional<int64_t> unmanaged_bytes = {};
+  std::vector<UnmanagedProcess> unmanaged = {};  // the largest, by size
 };
 
 // One job on one device, all its processes together.

@@ -53,6 +53,16 @@ ordered_json JsonOf(const protocol::PlanUse& plans) {
           {"fingerprint_ns", plans.fingerprint_ns}};
 }
 
+// null: the driver does not tell.
+ordered_json UnmanagedOf(const DeviceReport& device) {
+  if (!device.unmanaged_bytes) return nullptr;
+  ordered_json json = {{"bytes", *device.unmanaged_bytes}, {"processes", ordered_json::array()}};
+  for (const UnmanagedProcess& process : device.unmanaged)
+    json["processes"].push_back(
+        {{"pid", process.pid}, {"command", process.command}, {"bytes", process.bytes}});
+  return json;
+}
+
 const char* NameOf(TurnStanding standing) {
   constexpr const char* names[] = {"shares", "runs", "waits"};
   return names[static_cast<size_t>(standing)];
@@ -232,6 +242,7 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                                {"budgeted_bytes", device.budgeted_bytes},
                                {"promised_bytes", device.budgeted_bytes},  // the former name
                                {"resident_bytes", device.resident_bytes},
+                               {"unmanaged", UnmanagedOf(device)},
                                {"turns",
                                 {{"on", device.turns.is_on},
                                  {"reason", TextOf(device.turns.reason)},

@@ -50,6 +50,15 @@ void AddTurns(const DeviceReport& device, const NodeReport& report, Table& table
     table.Add("    {} is next", next);
 }
 
+void AddUnmanaged(const DeviceReport& device, Table& table) {
+  if (device.unmanaged_bytes.value_or(0) == 0) return;
+  table.Add("    {} is held by processes that the agent does not manage:",
+            InBytes(*device.unmanaged_bytes));
+  for (const UnmanagedProcess& process : device.unmanaged)
+    table.Add("      {:>10}  pid {}  {}", InBytes(process.bytes), process.pid,
+              process.command.empty() ? "(name unknown)" : process.command);
+}
+
 void AddDevices(const NodeReport& report, Table& table) {
   table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Budgeted",
             "Resident", "Jobs");
@@ -64,6 +73,7 @@ void AddDevices(const NodeReport& report, Table& table) {
               device.model.empty() ? device.uuid : device.model, InBytes(device.memory_bytes),
               InBytes(device.budgeted_bytes), InBytes(device.resident_bytes), jobs);
     AddTurns(device, report, table);
+    AddUnmanaged(device, table);
     if (!device.is_found)
       table.Add("    {} is in the configuration, and was not found", device.uuid);
   }

@@ -347,6 +347,7 @@ class NodeView {
       const { history, figures } = this.deviceOf(device);
       const now = nowOf(device);
       figures.set([["Memory", bytes(device.memory_bytes)], ["Budgeted", bytes(device.budgeted_bytes)], ["Resident", bytes(device.resident_bytes)],
+        ["Unmanaged", device.unmanaged ? bytes(device.unmanaged.bytes) : "unknown"],
         ["To the host", rate(now.to_host_bytes_per_second)], ["To the device", rate(now.to_device_bytes_per_second)],
         ["Processes waiting", number(waiting(now) / 100, 2)]]);
       if (device.now) history.add(state.at_ms, device.now);

@@ -3,47 +3,25 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/environment.h"
-#include "base/framework_settings.h"
+#include "base/container_edits.h"
 
 namespace spillway::kubernetes {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr char kVersion[] = "0.5.0", kVendor[] = "k8s.spillway.dev";
+constexpr char kVendor[] = "k8s.spillway.dev";
 constexpr char kFileBegin[] = "k8s.spillway.dev-claim_", kFileEnd[] = ".json";
-constexpr char kLibraryInside[] = "/usr/lib/spillway/libspillway.so";
-constexpr char kSocketsInside[] = "/run/spillway";
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
-std::string NameIn(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-ordered_json Mount(const std::string& host, const std::string& inside,
-                   const std::vector<std::string>& options) {
-  return {{"hostPath", host}, {"containerPath", inside}, {"options", options}};
-}
-
-ordered_json EnvironmentOf(const Injection& injection) {
-  ordered_json variables = ordered_json::array();
-  const auto set = [&](const std::string& name, const std::string& value) {
-    variables.push_back(name + "=" + value);
-  };
-  set("LD_PRELOAD", kLibraryInside);
-  set(environment::kAgent, std::string(kSocketsInside) + "/" + NameIn(injection.job_socket));
-  set(environment::kAgentRequired, "1");
-  if (!injection.set_frameworks) return variables;
-  for (const char* const name : frameworks::kPyTorchNames) set(name, frameworks::kPerTensor);
-  for (const frameworks::Setting& other : frameworks::kOthers) set(other.name, other.value);
-  return variables;
-}
 
 ordered_json EditsOf(const Injection& injection) {
-  return {{"env", EnvironmentOf(injection)},
-          {"mounts",
-           {Mount(injection.library, kLibraryInside, {"ro", "nosuid", "nodev", "bind"}),
-            Mount(FolderOf(injection.job_socket), kSocketsInside,
-                  {"ro", "nosuid", "nodev", "noexec", "bind"})}}};
+  const base::ContainerEdits edits = base::EditsFor({.library = injection.library,
+                                                     .job_socket = injection.job_socket,
+                                                     .sets_frameworks = injection.set_frameworks});
+  ordered_json mounts = ordered_json::array();
+  for (const base::ContainerMount& mount : edits.mounts)
+    mounts.push_back(
+        {{"hostPath", mount.host}, {"containerPath", mount.inside}, {"options", mount.options}});
+  return {{"env", edits.variables}, {"mounts", mounts}};
 }
 
 std::string Spec(const char* kind, const std::set<std::string>& devices,
@@ -51,8 +29,9 @@ std::string Spec(const char* kind, const std::set<std::string>& devices,
   ordered_json list = ordered_json::array();
   for (const std::string& name : devices)
     list.push_back({{"name", name}, {"containerEdits", EditsOf(injection)}});
-  const ordered_json spec = {
-      {"cdiVersion", kVersion}, {"kind", std::string(kVendor) + "/" + kind}, {"devices", list}};
+  const ordered_json spec = {{"cdiVersion", base::kCdiVersion},
+                             {"kind", std::string(kVendor) + "/" + kind},
+                             {"devices", list}};
   return spec.dump(1) + "\n";
 }
 

@@ -1,16 +1,13 @@
 // CDI specifications (Container Device Interface, 0.5.0): what a container gets by naming a device.
 // Pure.
 //
-// The library and the folder of the agent's socket for jobs are mounted, and the preload is set.
-// The folder, not the socket: a restarted agent makes a new socket there. Runtimes set these
-// variables over the image's and the pod's own.
+// base/container_edits.h says what is mounted and set. Runtimes set these variables over the
+// image's and the pod's own.
 //
 // Invariants
 //  1. A device's name has its claim's uid, so it is never used again: runtimes cache what they
 //  read.
-//  2. Nothing of the agent's is mounted but the folder of the socket through which nobody operates
-//     the node: many containers run as root.
-//  3. No budget is in the container's environment, which is the tenant's. The agent has it.
+//  2. No budget is in the container's environment, which is the tenant's. The agent has it.
 #pragma once
 
 #include <string>

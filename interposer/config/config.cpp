@@ -87,12 +87,21 @@ class Reader {
   Config* const config_;
 };
 
+// Somebody meant a limit, so silence would be wrong.
+void ComplainOfLimits(Config& config) {
+  const std::vector<std::string>& problems = config.external_limits.problems();
+  config.problems.insert(config.problems.end(), problems.begin(), problems.end());
+  if (!problems.empty() && config.external_limits.empty() && config.agent.empty())
+    config.problems.emplace_back("no other limit is set, so the job may use the whole device");
+}
+
 }  // namespace
 
 Config ReadConfig(Environment environment) {
   Config config;
   Reader reader(environment, &config);
   config.budget_bytes = reader.PositiveNumber(environment::kBudget, UINT64_MAX);
+  config.external_limits = base::ExternalLimits::Read(environment);
   config.budget_schedule = reader.Text(environment::kBudgetSchedule);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);
@@ -108,6 +117,7 @@ Config ReadConfig(Environment environment) {
   config.agent = reader.Text(environment::kAgent);
   config.agent_required = reader.Flag(environment::kAgentRequired);
   if (config.agent_required && config.agent.empty()) config.agent = environment::kDefaultSocket;
+  if (!config.budget_bytes) ComplainOfLimits(config);
   config.peak_path = reader.Text(environment::kPeakFile);
   config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);
   config.shows_progress = reader.Flag(environment::kProgress);

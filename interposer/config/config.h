@@ -2,7 +2,8 @@
 //
 // The process's one Config lives until the process ends, so that code at exit may read it.
 // Invariants
-//  1. A value that does not parse counts as unset and is named in `problems`.
+//  1. A value that does not parse counts as unset and is named in `problems`. External limits are
+//     named there only if the launcher set no budget.
 // Never: sets a variable.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/external_limits.h"
 #include "base/function_ref.h"
 
 #include "interposer/config/learn_choice.h"
@@ -20,7 +22,8 @@
 namespace spillway::interposer {
 
 struct Config {
-  std::optional<uint64_t> budget_bytes;      // unset: the whole device
+  std::optional<uint64_t> budget_bytes;  // of each device; unset: external limits, or all of it
+  base::ExternalLimits external_limits;
   std::string budget_schedule;               // for tests (lease/budget_schedule.h)
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of the free host memory
   ParkChoice park = ParkChoice::kAuto;

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/nvml_abi.h"
+#include "interposer/config/config.h"
+#include "interposer/driver/device_budget.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/real_dlsym.h"
 #include "interposer/entry/around.h"
@@ -28,35 +29,46 @@ Function* Real(const char* name) {
   return library ? reinterpret_cast<Function*>(driver::RealDlsym()(library, name)) : nullptr;
 }
 
-// "GPU-01234567-89ab-...", as NVML writes it.
-struct UuidText {
-  char text[41];
-  explicit UuidText(const CUuuid& uuid) {
-    size_t at = static_cast<size_t>(snprintf(text, sizeof text, "GPU-"));
-    for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
-      const char* const dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
-      at += static_cast<size_t>(
-          snprintf(text + at, sizeof text - at, "%s%02x", dash,
-                   static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i]))));
-    }
+// Null before its first allocation there.
+struct NvmlUuid {
+  char text[96] = {};
+  explicit NvmlUuid(nvml::Device device) {
+    auto* const get = Real<Result(nvml::Device, char*, unsigned)>("nvmlDeviceGetUUID");
+    if (!get || get(device, text, sizeof text) != nvml::kSuccess) text[0] = '\0';
+  }
+  bool IsOf(CUdevice device) const {
+    CUuuid uuid{};
+    return Driver().cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS &&
+           strcmp(interposer::UuidText(uuid).text, text) == 0;
   }
 };
 
-// Null before its first allocation there.
 JobMemory* JobOn(nvml::Device device) {
-  char text[96] = {};
-  auto* const get_uuid = Real<Result(nvml::Device, char*, unsigned)>("nvmlDeviceGetUUID");
-  if (!get_uuid || get_uuid(device, text, sizeof text) != nvml::kSuccess) return nullptr;
-  return interposer::FindJob([&](JobMemory* job) {
-    CUuuid uuid{};
-    return Driver().cuDeviceGetUuid(&uuid, job->device()) == CUDA_SUCCESS &&
-           strcmp(UuidText(uuid).text, text) == 0;
-  });
+  const NvmlUuid uuid(device);
+  return interposer::FindJob([&](JobMemory* job) { return uuid.IsOf(job->device()); });
+}
+
+// Before cuInit the process's own number is not known; then NVML's stands for it.
+int NumberOf(nvml::Device device, const NvmlUuid& uuid) {
+  CUuuid known{};
+  for (int number = 0; Driver().cuDeviceGetUuid(&known, number) == CUDA_SUCCESS; ++number)
+    if (uuid.IsOf(number)) return number;
+  auto* const get = Real<Result(nvml::Device, unsigned*)>("nvmlDeviceGetIndex");
+  unsigned index = 0;
+  return get && get(device, &index) == nvml::kSuccess ? static_cast<int>(index) : 0;
+}
+
+base::DeviceBudget BudgetOn(nvml::Device device) {
+  const interposer::Config& config = interposer::ProcessConfig();
+  if (config.external_limits.empty()) return {config.budget_bytes, ""};
+  const NvmlUuid uuid(device);
+  return interposer::BudgetOf(base::DeviceName{NumberOf(device, uuid), uuid.text});
 }
 
 template <class Memory>
 void ShowBudget(nvml::Device device, Memory* memory) {
-  const auto shown = interposer::ShownMemory(JobOn(device), memory->free, memory->total);
+  const auto shown =
+      interposer::ShownMemory(JobOn(device), BudgetOn(device), memory->free, memory->total);
   memory->free = shown.free_bytes;
   memory->total = shown.total_bytes;
   memory->used = shown.total_bytes - shown.free_bytes;

@@ -149,8 +149,11 @@ SPILLWAY_EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes
   if (result != CUDA_SUCCESS || !guard.IsOutermost()) {
     return result != CUDA_SUCCESS ? result : Driver().cuMemGetInfo_v2(free_bytes, total_bytes);
   }
-  const auto shown =
-      spillway::interposer::ShownMemory(spillway::interposer::JobHere(), device_free, device_total);
+  CUdevice device = 0;
+  static_cast<void>(Driver().cuCtxGetDevice(&device));
+  const auto shown = spillway::interposer::ShownMemory(spillway::interposer::JobOf(device),
+                                                       spillway::interposer::BudgetOf(device),
+                                                       device_free, device_total);
   if (total_bytes) *total_bytes = shown.total_bytes;
   if (free_bytes) *free_bytes = shown.free_bytes;
   return CUDA_SUCCESS;
@@ -160,7 +163,7 @@ SPILLWAY_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const ReentryGuard guard;
   const CUresult result = Driver().cuDeviceTotalMem_v2(bytes, device);
   if (result == CUDA_SUCCESS && guard.IsOutermost())
-    *bytes = spillway::interposer::BudgetBytes(*bytes);
+    *bytes = spillway::interposer::BudgetBytes(spillway::interposer::BudgetOf(device), *bytes);
   return result;
 }
 

@@ -4,6 +4,8 @@
 
 #include "interposer/config/config.h"
 #include "interposer/driver/chunk.h"
+#include "interposer/driver/device_budget.h"
+#include "interposer/driver/driver_api.h"
 #include "interposer/execute/state/slabs.h"
 #include "interposer/runtime/runtime.h"
 
@@ -19,18 +21,20 @@ std::size_t WholeChunks(std::size_t limit_bytes) {
 
 }  // namespace
 
-// Before the first allocation only the launcher's budget is known.
+// Before the first allocation only the budget without an agent is known.
 std::optional<dnn::WorkspaceBounds> BoundsOfWorkspaces() {
   const interposer::Config& config = interposer::ProcessConfig();
-  const bool is_limited =
-      config.budget_bytes || config.workspace_limit_bytes || !config.agent.empty();
+  CUdevice device = 0;
+  const bool is_known = driver::Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  const auto budget_bytes = is_known ? interposer::BudgetOf(device).bytes : config.budget_bytes;
+  const bool is_limited = budget_bytes || config.workspace_limit_bytes || !config.agent.empty();
   if (!is_limited || config.workspace == interposer::WorkspaceChoice::kAsBare) return std::nullopt;
   const std::size_t own_most_bytes = WholeChunks(config.workspace_limit_bytes.value_or(SIZE_MAX));
   if (interposer::JobMemory* const job = interposer::JobHere())
     return dnn::WorkspaceBounds{
         static_cast<std::size_t>(job->recording().PlannableBytes()),
         std::min(own_most_bytes, WholeChunks(job->grants().workspace_limit_bytes()))};
-  return dnn::WorkspaceBounds{config.budget_bytes.value_or(SIZE_MAX), own_most_bytes};
+  return dnn::WorkspaceBounds{budget_bytes.value_or(SIZE_MAX), own_most_bytes};
 }
 
 std::size_t DeviceBytesOf(std::size_t bytes) {

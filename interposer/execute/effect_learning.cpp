@@ -6,9 +6,11 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/function_name.h"
 #include "interposer/execute/state/calls.h"
 #include "interposer/execute/state/unrepeated_kernels.h"
 #include "interposer/ledger/libraries.h"
+#include "interposer/record/trace_names.h"
 
 namespace spillway::interposer {
 
@@ -312,6 +314,7 @@ void EffectLearning::NoteObserved(const Experiment& experiment, Effect* effect) 
     may_repeat = may_repeat && role != Role::kReadsAndWrites;
     roles.push_back({role, is_range});
   }
+  TraceResult(experiment, ExperimentResult::kObserved);
   effect->roles = roles;
   effect->tries = 0;
   effect->stage = LaunchEffects::Stage::kObserved;
@@ -333,12 +336,21 @@ void EffectLearning::NoteRepeated(const Experiment& experiment, Effect* effect) 
     ++effect->tries;
     return;
   }
+  TraceResult(experiment, is_same ? ExperimentResult::kProved : ExperimentResult::kRefuted);
   effect->is_final = true;
   if (is_same)
     effect->stage = LaunchEffects::Stage::kProved;
   else
     NoteUnrepeated(experiment.function, UnrepeatedBecause::kMadeOtherBytes);
   ++(is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);
+}
+
+void EffectLearning::TraceResult(const Experiment& experiment, ExperimentResult result) {
+  if (!JobTrace::IsOn()) return;
+  const char* const kernel = driver::NameOf(experiment.function);
+  state_.trace.Now({.kind = TraceKind::kExperiment,
+                    .name = kernel ? KeepTraceName(ShapeOfName(kernel), kernel) : nullptr,
+                    .values = {static_cast<std::int64_t>(result)}});
 }
 
 bool EffectLearning::InputsAre(const Experiment& experiment, Moment one, Moment other) {

@@ -84,6 +84,8 @@ class EffectLearning {
   void JudgeToken(std::uint64_t token) SPILLWAY_REQUIRES(kStateLock);
   void NoteObserved(const Experiment& experiment, Effect* effect) SPILLWAY_REQUIRES(kStateLock);
   void NoteRepeated(const Experiment& experiment, Effect* effect) SPILLWAY_REQUIRES(kStateLock);
+  void TraceResult(const Experiment& experiment, ExperimentResult result)
+      SPILLWAY_REQUIRES(kStateLock);
   bool InputsAre(const Experiment& experiment, Experiment::Moment one, Experiment::Moment other)
       SPILLWAY_REQUIRES(kStateLock);
   bool IsSame(const Experiment::Piece& piece, Experiment::Moment one, Experiment::Moment other)

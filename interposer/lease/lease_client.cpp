@@ -38,12 +38,14 @@ protocol::SlabNames TakeSome(std::vector<protocol::SlabName>& names) {
 
 }  // namespace
 
-void LeaseClient::Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes) {
+void LeaseClient::Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes,
+                      int64_t own_limit_bytes) {
   if (Find(device) != nullptr) return;
   Device added;
   added.number = device;
   added.uuid = uuid;
   added.memory_bytes = memory_bytes;
+  added.own_limit_bytes = own_limit_bytes;
   devices_.push_back(added);
 }
 
@@ -385,7 +387,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   asked.uuid = device.uuid;
   asked.memory_bytes = device.memory_bytes;
   asked.wanted_bytes = use.wanted_bytes;
-  asked.own_limit_bytes = settings_.own_limit_bytes;
+  asked.own_limit_bytes = device.own_limit_bytes;
   asked.own_host_limit_bytes = settings_.own_host_limit_bytes;
   // Even without a grant: a job that began without an agent holds up to its own budget.
   asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);

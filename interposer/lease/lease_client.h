@@ -103,15 +103,16 @@ class LeaseClient {
  public:
   struct Settings {
     int32_t leader_pid = 0;
-    int64_t own_limit_bytes = 0;  // 0: none
     int64_t own_host_limit_bytes = 0;
   };
 
   LeaseClient(const Settings& settings, LeaseConnector* connector, LeaseSubject* subject)
       : settings_(settings), connector_(*connector), subject_(*subject) {}
 
-  // The process begins to use a device. `device` is the process's own number for it.
-  void Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes);
+  // The process begins to use a device. `device` is the process's own number for it. The job asks
+  // for at most `own_limit_bytes` there; 0: no such limit.
+  void Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes,
+           int64_t own_limit_bytes = 0);
   // Returns the latest time for the next call, unless data arrives earlier.
   int64_t Step(int64_t now_ns);
   // The process is about to end. Nothing is sent afterwards; its memory stays charged until then.
@@ -131,6 +132,7 @@ class LeaseClient {
     uint32_t number = 0;
     protocol::DeviceUuid uuid = {};
     int64_t memory_bytes = 0;
+    int64_t own_limit_bytes = 0;
     bool registered = false;
     bool is_answered = false;            // in this session
     std::optional<uint64_t> unknown_to;  // the agent that does not know it

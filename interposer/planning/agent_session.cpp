@@ -15,6 +15,7 @@
 #include "base/pause.h"
 #include "base/quiet_thread.h"
 #include "interposer/config/config.h"
+#include "interposer/driver/device_budget.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/turn_gate.h"
 #include "interposer/lease/host_slabs.h"
@@ -51,7 +52,6 @@ constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
 LeaseClient::Settings SettingsOf(const Config& config) {
   return {.leader_pid = config.job_pid.value_or(0),
-          .own_limit_bytes = static_cast<std::int64_t>(config.budget_bytes.value_or(0)),
           .own_host_limit_bytes = static_cast<std::int64_t>(config.host_limit_bytes.value_or(0))};
 }
 
@@ -77,7 +77,8 @@ void AgentSession::Attach(JobMemory* memory) {
     device->grown_ns = MonotonicNs();
     device->idleness.Begin(device->grown_ns);
     device->wanted_peak_bytes = 0;
-    client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
+    client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number),
+                NumberOf(BudgetOf(number).bytes.value_or(0)));
     if (device->turn.Waits()) memory->grants().KeepBudgetForPlans();
     if (device->standing == Standing::kGranted) Apply(device);
     UpdateGate();
@@ -164,32 +165,16 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   if (!device || !device->memory) return {};
   const std::uint64_t now_ns = MonotonicNs();
   const JobSnapshot snapshot = device->memory->view().Read();
-  const Counters& counters = snapshot.counters;
   device->idleness.NoteActivity(OperationsOf(snapshot), snapshot.in_call, now_ns);
   if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
-  const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
-  const PipelineCounts* const pipeline = PlannerThread::Instance().CountsOf(device->memory);
-  return {.active = device->idleness.IsActive(),
-          .phase = PhaseOf(device->memory, snapshot),
-          .wanted_bytes = wanted_bytes,
-          .resident_bytes = NumberOf(snapshot.held_bytes),
-          .unmovable_bytes = SumOfUnmovable(counters),
-          .host_bytes = NumberOf(snapshot.pinned_bytes),
-          .to_host_bytes = NumberOf(counters.offloaded_bytes),
-          .to_device_bytes = NumberOf(counters.restored_bytes),
-          .stall_ns = NumberOf(counters.stall_ns),
-          .iterations = NumberOf(counters.planned_iterations),
-          .demand_fetches = NumberOf(counters.demand_fetches),
-          .refused_allocations = NumberOf(counters.refused_allocations),
-          .host_need_bytes =
-              MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes,
-          .account = AccountOf(snapshot, pipeline),
-          .steps = StepTimesOf(pipeline),
-          .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
-          .workspaces = WorkspacesOf(snapshot),
-          .turns = TurnUseOf(snapshot),
-          .plans = PlanUseOf(snapshot)};
+  DeviceUse use = UseOf(snapshot, PlannerThread::Instance().CountsOf(device->memory));
+  use.active = device->idleness.IsActive();
+  use.phase = PhaseOf(device->memory, snapshot);
+  use.wanted_bytes = Wanted(device, use.allocated_bytes, now_ns);
+  use.host_need_bytes =
+      MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes;
+  return use;
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {

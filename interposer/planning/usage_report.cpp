@@ -8,17 +8,12 @@
 #include "interposer/execute/turn_gate.h"
 
 namespace spillway::interposer {
+namespace {
 
 std::int64_t SumOfUnmovable(const Counters& counters) {
   size_t bytes = 0;
   for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
   return static_cast<std::int64_t>(bytes);
-}
-
-protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
-  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
-  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
-                                                      : protocol::Phase::kReactive;
 }
 
 static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
@@ -78,16 +73,43 @@ protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
   return steps;
 }
 
-std::uint64_t OperationsOf(const JobSnapshot& snapshot) {
-  const Counters& counters = snapshot.counters;
-  return counters.launches + counters.copies + counters.allocations;
-}
-
 protocol::TurnUse TurnUseOf(const JobSnapshot& snapshot) {
   return {.parks = snapshot.counters.parked_bytes > 0,
           .operations = NumberOf(OperationsOf(snapshot)),
           .waited_ns = NumberOf(TurnGate::Instance().WaitedNs()),
           .turns = NumberOf(TurnGate::Instance().turns())};
+}
+
+}  // namespace
+
+std::uint64_t OperationsOf(const JobSnapshot& snapshot) {
+  const Counters& counters = snapshot.counters;
+  return counters.launches + counters.copies + counters.allocations;
+}
+
+protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
+  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
+  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
+                                                      : protocol::Phase::kReactive;
+}
+
+DeviceUse UseOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline) {
+  const Counters& counters = snapshot.counters;
+  return {.resident_bytes = NumberOf(snapshot.held_bytes),
+          .unmovable_bytes = SumOfUnmovable(counters),
+          .host_bytes = NumberOf(snapshot.pinned_bytes),
+          .to_host_bytes = NumberOf(counters.offloaded_bytes),
+          .to_device_bytes = NumberOf(counters.restored_bytes),
+          .stall_ns = NumberOf(counters.stall_ns),
+          .iterations = NumberOf(counters.planned_iterations),
+          .demand_fetches = NumberOf(counters.demand_fetches),
+          .refused_allocations = NumberOf(counters.refused_allocations),
+          .account = AccountOf(snapshot, pipeline),
+          .steps = StepTimesOf(pipeline),
+          .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
+          .workspaces = WorkspacesOf(snapshot),
+          .turns = TurnUseOf(snapshot),
+          .plans = PlanUseOf(snapshot)};
 }
 
 }  // namespace spillway::interposer

@@ -13,7 +13,7 @@ enum class TraceKind : std::uint8_t {
   kOperation,       // of the program, on one of its streams
   kCopyOut,         // to the host; values: bytes
   kCopyIn,          // to the device; values: bytes
-  kDropped,         // a range leaves without a copy: clean or recomputable; values: bytes
+  kDropped,         // a range leaves without a copy; name: as what; values: bytes
   kRecompute,       // a range is recomputed by its operation, on one of its streams; values: bytes
   kLeft,            // a range's memory is free for others; values: bytes
   kMemory,          // values: resident, budget, wanted and pinned host bytes
@@ -26,6 +26,7 @@ enum class TraceKind : std::uint8_t {
   kPrefetchAsked,   // the plan's moment to restore a range; values: bytes
   kPrefetchHit,     // a range that the plan restored is used; values: bytes
   kPrefetchUnused,  // it is evicted or freed before use; values: bytes
+  kExperiment,      // around a launch without documents; name: its kernel; values: ExperimentResult
 };
 
 enum class TraceCause : std::uint8_t {
@@ -41,6 +42,14 @@ inline constexpr std::array<const char*, 6> kTraceCauseNames = {
 constexpr const char* NameOf(TraceCause cause) {
   return kTraceCauseNames[static_cast<std::size_t>(cause)];
 }
+
+enum class ExperimentResult : std::uint8_t {
+  kObserved,  // what the launch changes
+  kProved,    // it makes the same bytes again
+  kRefuted,   // it does not
+};
+inline constexpr std::array<const char*, 3> kExperimentResultNames = {"observed", "proved",
+                                                                      "refuted"};
 
 struct TraceEvent {
   static constexpr std::size_t kMostTouches = 12;

@@ -127,6 +127,8 @@ void TraceFile::Add(const TraceEvent& event) {
       return AddPlan(event);
     case TraceKind::kPlanDropped:
       return AddDroppedPlan(event);
+    case TraceKind::kExperiment:
+      return AddExperiment(event);
     default:
       return AddInstant(event, NameOfInstant(event.kind));
   }
@@ -158,6 +160,10 @@ void TraceFile::AddDetails(const TraceEvent& event) {
   Put(", \"args\": {");
   if (event.allocation) {
     Put("\"buffer\": %" PRIu64 ", \"bytes\": %" PRId64, event.allocation, event.values[0]);
+    between = ", ";
+  }
+  if (event.kind == TraceKind::kDropped && event.name) {
+    Put("%s\"as\": \"%s\"", between, event.name);
     between = ", ";
   }
   if (event.cause != TraceCause::kNone) {
@@ -224,6 +230,19 @@ void TraceFile::AddDroppedPlan(const TraceEvent& event) {
   PutTime("ts", event.begin_ns);
   Put(", \"args\": {\"planned_ns\": %" PRId64 ", \"without_ns\": %" PRId64 "}", event.values[0],
       event.values[1]);
+  EndEvent();
+}
+
+void TraceFile::AddExperiment(const TraceEvent& event) {
+  BeginEvent();
+  Put("\"name\": \"experiment\", \"cat\": \"experiment\", \"ph\": \"i\", \"s\": \"t\", \"pid\": "
+      "%d, "
+      "\"tid\": %d",
+      event.device, kPlanRow);
+  PutTime("ts", event.begin_ns);
+  Put(", \"args\": {\"kernel\": ");
+  PutQuoted(event.name ? event.name : "kernel");
+  Put(", \"result\": \"%s\"}", kExperimentResultNames[static_cast<std::size_t>(event.values[0])]);
   EndEvent();
 }
 

@@ -60,6 +60,7 @@ class TraceFile {
   void AddMemory(const TraceEvent& event);
   void AddPlan(const TraceEvent& event);
   void AddDroppedPlan(const TraceEvent& event);
+  void AddExperiment(const TraceEvent& event);
   void AddDetails(const TraceEvent& event);
   void BeginEvent();
   void EndEvent();

@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <cinttypes>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/pause.h"
@@ -33,6 +36,7 @@ namespace {
 
 struct Reported {
   JobMemory* job;
+  const std::string budget_source;
   Reported* next;
 };
 constinit std::atomic<Reported*> reported{nullptr};
@@ -66,6 +70,7 @@ struct Readable {
 // Sums and peaks over the process's consecutive jobs.
 struct Figures {
   size_t budget_bytes = 0;
+  std::string_view budget_source;
   Counters sums;
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0,
          ordinary_peak_bytes = 0;
@@ -159,6 +164,7 @@ void Include(const JobSnapshot& life, Figures* all) {
 bool ReadAll(Figures* all) {
   const Reported* const newest = reported.load();
   all->budget_bytes = newest->job->grants().budget_bytes();
+  all->budget_source = newest->budget_source;
   for (const Reported* at = newest; at; at = at->next) {
     const std::optional<JobSnapshot> life = at->job->view().TryRead();
     if (!life) return false;
@@ -330,6 +336,8 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
     out->Add(",\n  \"%s\": %" PRIu64, name, value);
   };
   add("budget_bytes", all.budget_bytes);
+  out->Add(",\n  \"budget_source\": ");
+  AddQuoted(all.budget_source, out);
   add("wanted_peak_bytes", all.wanted_peak_bytes);
   add("resident_peak_bytes", all.held_peak_bytes);
   add("host_peak_bytes", all.pinned_peak_bytes);
@@ -473,6 +481,11 @@ void Report() {
 // Cheap, and as exact as the kernel's ticks.
 uint64_t CoarseNs() { return static_cast<uint64_t>(base::NowNs(CLOCK_MONOTONIC_COARSE)); }
 
+std::string SourceOf(const base::DeviceBudget& budget) {
+  if (!budget.setting.empty()) return budget.setting;
+  return budget.bytes ? environment::kBudget : "device";
+}
+
 // Due at once, then after each tenth of the process's life: so old is a killed process's report.
 bool IsTimeToKeep() {
   constexpr uint64_t kLeastNs = 10'000'000, kMostNs = 1'000'000'000;
@@ -503,12 +516,12 @@ void KeepReport() {
 
 bool ExitBegan() { return exiting.load(std::memory_order_relaxed); }
 
-void ReportAtExit(JobMemory* job) {
+void ReportAtExit(JobMemory* job, const base::DeviceBudget& budget) {
   reporting_pid = getpid();
   pytorch = ReadPyTorchAllocator();
   uint64_t not_begun = 0;
   began_ns.compare_exchange_strong(not_begun, CoarseNs());
-  auto* const added = new Reported{job, reported.load()};
+  auto* const added = new Reported{job, SourceOf(budget), reported.load()};
   while (!reported.compare_exchange_weak(added->next, added)) {
   }
   if (!added->next) atexit(&Report);

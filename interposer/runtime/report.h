@@ -13,11 +13,13 @@
 // docs/architecture.md describes the report's fields.
 #pragma once
 
+#include "interposer/driver/device_budget.h"
 #include "interposer/execute/job_memory.h"
 
 namespace spillway::interposer {
 
-void ReportAtExit(JobMemory* job);
+// `budget`: without an agent.
+void ReportAtExit(JobMemory* job, const base::DeviceBudget& budget);
 
 // Whether exit() has begun: the driver may shut down at any moment.
 bool ExitBegan();

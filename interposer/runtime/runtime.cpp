@@ -62,9 +62,9 @@ bool IsPrimary(CUcontext context, CUdevice device) {
   return primary == context;
 }
 
-void SayUnmanagedOnce() {
+void SayUnmanagedOnce(CUdevice device) {
   static std::atomic<bool> said{false};
-  if (said.exchange(true) || !ProcessConfig().budget_bytes) return;
+  if (!BudgetOf(device).bytes || said.exchange(true)) return;
   fprintf(
       stderr,
       "spillway: this device or driver has no virtual memory management (or is older than CUDA "
@@ -89,21 +89,22 @@ JobMemory* MakeJob(CUcontext context) {
   if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
   if (device >= JobList::kMost ||
       Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS || !CanManage(device)) {
-    SayUnmanagedOnce();
+    SayUnmanagedOnce(device);
     return nullptr;
   }
   const size_t host_limit_bytes =
       ProcessConfig().host_limit_bytes.value_or(driver::HostBytesToSpare());
-  auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
+  const base::DeviceBudget budget = BudgetOf(device);
+  auto* job = new JobMemory(context, device, BudgetBytes(budget, device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
   if (ProcessConfig().drops_eagerly) job->proofs().DropEagerly();
   if (ProcessConfig().repeats_kernels) job->learning().AllowRepeats();
-  if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->grants().ReturnFreedMemory();
+  if (!budget.bytes && !AgentSession::Instance()) job->grants().ReturnFreedMemory();
   job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)
     job->stored_addresses().RegisterGlobal(global->base, global->bytes, global->module);
-  ReportAtExit(job);
+  ReportAtExit(job, budget);
   // The agent comes first: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
   PlannerThread::Instance().Attach(job);
@@ -191,12 +192,13 @@ void RetireOrphaned(JobMemory* job) {
 
 }  // namespace
 
-size_t BudgetBytes(size_t device_bytes) {
-  return std::min<size_t>(ProcessConfig().budget_bytes.value_or(device_bytes), device_bytes);
+size_t BudgetBytes(const base::DeviceBudget& budget, size_t device_bytes) {
+  return std::min<size_t>(budget.bytes.value_or(device_bytes), device_bytes);
 }
 
-DeviceMemory ShownMemory(JobMemory* job, size_t device_free_bytes, size_t device_bytes) {
-  const size_t total_bytes = BudgetBytes(device_bytes);
+DeviceMemory ShownMemory(JobMemory* job, const base::DeviceBudget& budget, size_t device_free_bytes,
+                         size_t device_bytes) {
+  const size_t total_bytes = BudgetBytes(budget, device_bytes);
   const size_t free_bytes =
       job ? job->view().ShownFreeBytes(device_free_bytes, device_bytes) : device_free_bytes;
   return {std::min(free_bytes, total_bytes), total_bytes};

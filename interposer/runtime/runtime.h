@@ -11,6 +11,7 @@
 
 #include <atomic>
 
+#include "interposer/driver/device_budget.h"
 #include "interposer/execute/job_memory.h"
 
 namespace spillway::interposer {
@@ -86,13 +87,14 @@ void BeforePrimaryContextReset(CUdevice device);
 // After a release: it may have destroyed the primary context.
 void PrimaryContextReleased(CUdevice device);
 
-// The device's memory as all libraries show it to the program. Its size is the launcher's budget
-// and never changes while the process lives. `job` may be null.
+// The device's memory as all libraries show it to the program. Its size is the budget without an
+// agent (driver/device_budget.h) and never changes while the process lives. `job` may be null.
 // (docs/decisions/0010-what-free-memory-means.md)
-size_t BudgetBytes(size_t device_bytes);
+size_t BudgetBytes(const base::DeviceBudget& budget, size_t device_bytes);
 struct DeviceMemory {
   size_t free_bytes = 0, total_bytes = 0;
 };
-DeviceMemory ShownMemory(JobMemory* job, size_t device_free_bytes, size_t device_bytes);
+DeviceMemory ShownMemory(JobMemory* job, const base::DeviceBudget& budget, size_t device_free_bytes,
+                         size_t device_bytes);
 
 }  // namespace spillway::interposer

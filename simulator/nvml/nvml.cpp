@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -216,6 +217,24 @@ Result Processes(Device device, unsigned* count, Info* infos) {
   });
 }
 
+// Those of a line of the settings' file; none where no line names the group.
+Result LimitsOf(const DeviceObject& own, MemoryLimits* limits) {
+  const std::string path = Setting(environment::kSimMemoryLimits, "");
+  if (path.empty()) return kNotSupported;
+  if (limits == nullptr || limits->group == nullptr) return kInvalidArgument;
+  limits->soft_bytes = limits->used_bytes = 0;
+  limits->hard_bytes = kNoHardLimit;
+  std::ifstream lines(path);
+  std::string uuid, group;
+  unsigned long long soft_bytes = 0, hard_bytes = 0;
+  while (lines >> uuid >> group >> soft_bytes >> hard_bytes) {
+    if (uuid != own.uuid || group != limits->group) continue;
+    limits->soft_bytes = soft_bytes;
+    limits->hard_bytes = hard_bytes == 0 ? kNoHardLimit : hard_bytes;
+  }
+  return kSuccess;
+}
+
 const char* Text(int result) {
   switch (result) {
     case kSuccess:
@@ -340,6 +359,10 @@ SIM_NVML(nvmlDeviceGetComputeRunningProcesses_v2)(Device device, unsigned* count
 }
 SIM_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(Device device, unsigned* count, Process* infos) {
   return Processes(device, count, infos);
+}
+
+SIM_NVML(nvmlDeviceGetMemoryLimits_v1)(Device device, MemoryLimits* limits) {
+  return About(device, [&](const DeviceObject& own) { return LimitsOf(own, limits); });
 }
 
 SIM_NVML(nvmlDeviceGetUtilizationRates)(Device device, Utilization* rates) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/arbiter/amounts.h"
+#include "agent/node/table/native_budget.h"
 
 namespace spillway::agent {
 
@@ -32,6 +33,8 @@ Terms JobTerms::Of(const Job& job, DeviceId device) const {
     terms.memory.limit = std::min(terms.memory.limit, own.own_limit_bytes);
   if (own.own_host_limit_bytes > 0)
     terms.host.limit = std::min(terms.host.limit, own.own_host_limit_bytes);
+  if (const auto native = native_budgets_.find({job.id, device}); native != native_budgets_.end())
+    terms.memory.limit = std::min(terms.memory.limit, native->second);
   terms.memory.guaranteed = std::min(terms.memory.guaranteed, terms.memory.limit);
   terms.memory.floor = std::min(terms.memory.floor, terms.memory.limit);
   terms.host.guaranteed = std::min(terms.host.guaranteed, terms.host.limit);
@@ -79,6 +82,29 @@ void JobTerms::RefreshAll() {
   for (int pass = 0; pass < 2; ++pass) {
     for (const auto& [id, job] : table_.jobs()) Refresh(job);
   }
+}
+
+std::map<std::pair<JobId, DeviceId>, int64_t> JobTerms::NativeBudgets() const {
+  std::map<std::pair<JobId, DeviceId>, int64_t> budgets;
+  for (const auto& [id, job] : table_.jobs()) {
+    for (const DeviceId device : table_.DevicesOf(job)) {
+      const std::string& uuid = facts_.devices.at(static_cast<size_t>(device)).name;
+      const auto known = native_budgets_.find({id, device});
+      if (facts_.processes->devices.count(uuid) == 0 && known != native_budgets_.end())
+        budgets[{id, device}] = known->second;  // the driver does not tell now
+      else if (const auto budget = NativeBudgetOf(job, uuid, table_, *facts_.processes))
+        budgets[{id, device}] = *budget;
+    }
+  }
+  return budgets;
+}
+
+void JobTerms::RefreshIfLimitsChanged() {
+  if (facts_.processes == nullptr) return;
+  auto budgets = NativeBudgets();
+  if (budgets == native_budgets_) return;
+  native_budgets_ = std::move(budgets);
+  RefreshAll();
 }
 
 base::Status JobTerms::Change(Job& job, const protocol::SetBudget& wanted) {

@@ -4,8 +4,12 @@
 // Invariants
 //  1. A job's own limits only lower its terms. A stated limit only lowers the configured one.
 //  2. A refused or dry change leaves everything as it was.
-//  3. A job that returns to a new agent in time gets the terms that an operator had set.
+//  3. No limit is above what the driver's own limits leave (table/native_budget.h).
+//  4. A job that returns to a new agent in time gets the terms that an operator had set.
 #pragma once
+
+#include <map>
+#include <utility>
 
 #include "agent/node/holdings/expected_jobs.h"
 #include "agent/node/saved_state.h"
@@ -25,6 +29,8 @@ class JobTerms {
   void Refresh(const Job& job, DeviceId device);
   void Refresh(const Job& job);
   void RefreshAll();
+  // After a new count of the driver's: its own limits on jobs' control groups may be others.
+  void RefreshIfLimitsChanged();
 
   // An error: why it is refused.
   base::Status Change(Job& job, const protocol::SetBudget& wanted);
@@ -49,7 +55,10 @@ class JobTerms {
   const SessionTable& table_;
   const ExpectedJobs& expected_;
   Arbiter& arbiter_;
+  std::map<std::pair<JobId, DeviceId>, int64_t> NativeBudgets() const;
+
   SavedState restored_;
+  std::map<std::pair<JobId, DeviceId>, int64_t> native_budgets_;  // that the terms have
   uint64_t saved_version_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include "agent/arbiter/amounts.h"
 #include "agent/node/table/job_report.h"
+#include "agent/node/table/unmanaged_memory.h"
 
 namespace spillway::agent {
 
@@ -21,6 +22,7 @@ NodeReport NodeReporter::Report(int64_t now_ns) const {
   if (from_.planning != nullptr) report.planning = from_.planning->View();
   AddDevices(report);
   AddJobs(now_ns, report);
+  if (from_.facts->processes) AddUnmanaged(*from_.facts->processes, *from_.table, report);
   return report;
 }
 

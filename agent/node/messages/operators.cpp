@@ -111,6 +111,10 @@ NodeReport Operators::ReportFor(const Session& session, int64_t now_ns) const {
   });
   report.owners.clear();
   report.unknown_devices.clear();
+  for (DeviceReport& device : report.devices) {
+    device.unmanaged_bytes.reset();
+    device.unmanaged.clear();
+  }
   return report;
 }
 

@@ -1,11 +1,13 @@
-// What is known of the node itself. Only a reload changes it.
+// What is known of the node itself. A reload changes it, and each new count of the driver's.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/config/config.h"
+#include "agent/node/device_processes.h"
 #include "protocol/message.h"
 
 namespace spillway::agent {
@@ -26,6 +28,7 @@ struct NodeFacts {
   int64_t started_ns = 0;
   Config config;
   bool last_reload_succeeded = true;
+  std::shared_ptr<const DeviceProcesses> processes = {};  // null: no count of late
 };
 
 }  // namespace spillway::agent

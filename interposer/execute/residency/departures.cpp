@@ -65,7 +65,7 @@ bool Departures::StartDrop(Range* range) {
   }
   range->drops = true;
   Leaves(range);
-  TraceNow(parts_.trace, TraceKind::kDropped, range, TraceCause::kPlan);
+  TraceDrop(parts_.trace, range, TraceCause::kPlan, "recomputable");
   return true;
 }
 
@@ -148,10 +148,10 @@ bool Departures::TakeHostBuffer(Range* range) {
 
 bool Departures::StartLeaving(Range* range, TraceCause why) {
   if (StartWithoutContent(range)) {
-    TraceNow(parts_.trace, TraceKind::kDropped, range, why);
+    TraceDrop(parts_.trace, range, why, "idle workspace");
   } else if (parts_.copies->IsGood(range)) {
     parts_.uses->GatherDeparture(range);
-    NoteClean(range, why);
+    NoteClean(range, why, "clean");
   } else if (!StartComparing(range) && !StartCopying(range, why)) {
     return false;
   }
@@ -182,9 +182,9 @@ bool Departures::StartCopying(Range* range, TraceCause why) {
   return true;
 }
 
-void Departures::NoteClean(Range* range, TraceCause why) {
+void Departures::NoteClean(Range* range, TraceCause why, const char* as) {
   parts_.counters->dropped_bytes += range->requested_bytes;
-  TraceNow(parts_.trace, TraceKind::kDropped, range, why);
+  TraceDrop(parts_.trace, range, why, as);
 }
 
 void Departures::Leaves(Range* range) {
@@ -259,7 +259,7 @@ bool Departures::IsOutdated(Range* range) {
   const bool is_same = parts_.checks->IsUnchanged(range);
   (is_same ? parts_.counters->clean_by_content_bytes : parts_.counters->changed_by_content_bytes) +=
       range->requested_bytes;
-  if (is_same) NoteClean(range, TraceCause::kRoom);
+  if (is_same) NoteClean(range, TraceCause::kRoom, "same content");
   return ordering_rules::kContentIsCompared && !is_same;
 }
 

@@ -83,7 +83,7 @@ class Departures {
   bool StartWithoutContent(Range* range);
   bool StartComparing(Range* range);
   bool StartCopying(Range* range, TraceCause why);
-  void NoteClean(Range* range, TraceCause why);
+  void NoteClean(Range* range, TraceCause why, const char* as);
   bool IsOutdated(Range* range);
   bool IsRecordOutdated(Range* range);
   void Leaves(Range* range);

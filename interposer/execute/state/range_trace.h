@@ -18,6 +18,14 @@ inline TraceEvent StallEvent(StallCause cause) {
   return {.kind = TraceKind::kStall, .name = kStallNames[static_cast<std::size_t>(cause)]};
 }
 
+// `as`: a literal.
+inline void TraceDrop(JobTrace* trace, const Range* range, TraceCause why, const char* as) {
+  if (!JobTrace::IsOn()) return;
+  TraceEvent event = TraceOf(TraceKind::kDropped, range, why);
+  event.name = as;
+  trace->Now(event);
+}
+
 inline void TraceNow(JobTrace* trace, TraceKind kind, const Range* range,
                      TraceCause why = TraceCause::kNone) {
   if (JobTrace::IsOn()) trace->Now(TraceOf(kind, range, why));

@@ -20,6 +20,9 @@ import unittest
 import urllib.error
 import urllib.request
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import free_port  # noqa: E402
+
 GIB = 1 << 30
 DEVICE = bytes([1]) + bytes(15)
 HELLO, WELCOME, REGISTER, ADMISSION, GRANT, OBEYED, USAGE, GOODBYE, ERROR = range(1, 10)
@@ -54,12 +57,6 @@ def wait_for(look, is_it, patience_s=PATIENCE_S):
         if is_it(seen) or time.monotonic() > deadline:
             return seen
         time.sleep(0.05)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Session:

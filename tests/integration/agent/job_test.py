@@ -222,6 +222,24 @@ class JobTest(JobFixture):
         job = self.begin(ENDLESS, *self.follow(f"--budget={half}"))
         self.assertEqual(self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)["budget_bytes"], half)
 
+    def test_limits_of_other_systems_lower_a_grant_and_never_raise_it(self):
+        self.configure(f"[defaults]\nlimit = {72 * MIB}\n")
+        self.start()
+        for name, limit_bytes, budget in (("CUDA_DEVICE_MEMORY_LIMIT_0", 64 * MIB, 60 * MIB), ("CUDA_MEM_LIMIT", 640 * MIB, 72 * MIB),
+                                          ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", f"0={64 * MIB}", 60 * MIB)):
+            self.more_environment = {name: str(limit_bytes)}
+            job = self.begin(ENDLESS, *self.follow())
+            self.assertEqual(self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)["budget_bytes"], budget, name)
+            self.end(job)
+            agent_test.wait_for(lambda: self.status()["jobs"], lambda jobs: not jobs)
+
+    def test_limits_of_other_systems_are_a_jobs_budget_without_an_agent(self):
+        bare = self.bare(SHORT)
+        self.more_environment = {"NVIDIA_GPU_MEMORY_REQUEST": "64", "NVIDIA_GPU_MEMORY_LIMIT": "96"}
+        self.assertEqual(self.finish(self.begin(SHORT, f"--report={self.folder}/report.json")), bare)
+        self.assertEqual(self.report()["budget_source"], "NVIDIA_GPU_MEMORY_REQUEST=64")
+        self.assertLessEqual(self.statistics()["device_bytes_peak"], 60 * MIB)
+
     def test_a_job_without_an_agent_reports_it_and_runs(self):
         bare = self.bare(SHORT)
         self.assertEqual(self.finish(self.begin(SHORT, *self.follow())), bare)

@@ -196,6 +196,24 @@ class EnvironmentTest(CommandTest):
         os.close(follower)
         self.assertIn("SPILLWAY_PROGRESS=1\n", result.stdout)
 
+    def test_start_line_names_the_limit_of_another_system(self):
+        line = self.call("run", "--", "env", CUDA_DEVICE_MEMORY_LIMIT_0="1600m")
+        self.assertIn("spillway: budget 1572864000 bytes (1.4 GiB, by CUDA_DEVICE_MEMORY_LIMIT_0=1600m)", line.stderr)
+        self.assertIn("CUDA_DEVICE_MEMORY_LIMIT_0=1600m\n", line.stdout)  # the library reads it itself
+        self.assertNotIn("SPILLWAY_BUDGET", line.stdout)
+
+    def test_the_command_line_comes_before_limits_of_other_systems(self):
+        line = self.call("run", "--budget", "2GiB", "--", "true", CUDA_DEVICE_MEMORY_LIMIT="much").stderr
+        self.assertIn("budget 2147483648 bytes (2.0 GiB, 2GiB)", line)
+        line = self.call("run", "--budget", "2GiB", "--", "true", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1600M").stderr
+        self.assertIn("budget 1572864000 bytes (1.4 GiB, by CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1600M)", line)
+
+    def test_a_limit_that_cannot_be_kept_is_refused(self):
+        why = self.refusal(125, "run", "--", "echo", "ran", NVIDIA_GPU_MEMORY_LIMIT="8Gi")
+        self.assertIn("NVIDIA_GPU_MEMORY_LIMIT=8Gi is not understood: it may be a whole number of MiB", why)
+        why = self.refusal(125, "run", "--", "echo", "ran", NVIDIA_GPU_MEMORY_LIMIT="3")
+        self.assertIn("the budget by NVIDIA_GPU_MEMORY_LIMIT=3 cannot work", why)
+
     def test_start_line_shows_the_settings_and_quiet_hides_it(self):
         line = self.call("run", "--simulate", "--budget", "25%", "--", "true").stderr
         for part in ("2147483648 bytes", "25%", "Stand-in", "[simulated]", "8.0 GiB", str(self.preload)):

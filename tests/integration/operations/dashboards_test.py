@@ -95,7 +95,8 @@ class NodeWithJobsTest(agent_test.AgentFixture):
 
     def metrics_with_jobs(self):
         return self.until(lambda: self.get("/metrics")[1],
-                          lambda text: 'phase="waiting"} 1' in text and "step_seconds_count" in text)
+                          lambda text: 'phase="waiting"} 1' in text and "step_seconds_count" in text and
+                          (not self.has_nvml or "unmanaged_bytes{" in text))
 
     def until(self, look, is_it):
         """Polls `look` until `is_it` holds or the patience ends, and returns its last result. The

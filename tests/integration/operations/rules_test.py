@@ -21,6 +21,7 @@ LASTING = {
     "SpillwayConfigReloadFailed": (5, {f"spillway_config_last_reload_successful{{{NODE}}}": "0"}),
     "SpillwayJobWaitsLong": (30, {f'spillway_jobs{{{NODE}, phase="waiting"}}': "2"}),
     "SpillwayJobThrashing": (10, {f'spillway_job_stall_seconds_total{{{JOB}, cause="demand"}}': "+45"}),
+    "SpillwayMemoryBypassed": (5, {f'spillway_gpu_memory_unmanaged_bytes{{{NODE}, gpu="0", uuid="GPU-1"}}': str(4 << 30)}),
     "SpillwayHostMemoryNearlyFull": (10, {f"spillway_job_memory_host_bytes{{{JOB}}}": "95", f"spillway_host_memory_size_bytes{{{NODE}}}": "100"}),
     "SpillwayBudgetsReturnLate": (10, {f"spillway_overdue_returns_total{{{NODE}}}": "+1"}),
     "SpillwayOrdinaryMemoryUsed": (30, {f"spillway_host_memory_ordinary_bytes{{{NODE}}}": "2048"}),

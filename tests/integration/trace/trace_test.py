@@ -51,8 +51,8 @@ class TraceTest(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
         self.trace = self.folder / "trace.json"
 
-    def run_gpt(self, budget_bytes=None, trace=None, command=GPT):
-        run = simulated_gpu.run(words(command), settings(self.folder, budget_bytes, trace), quiet_s=120)
+    def run_gpt(self, budget_bytes=None, trace=None, command=GPT, **more):
+        run = simulated_gpu.run(words(command), {**settings(self.folder, budget_bytes, trace), **more}, quiet_s=120)
         self.assertEqual(run.exit_code, 0, run.errors)
         run.report = json.loads((self.folder / "report.json").read_text())
         return run
@@ -69,6 +69,22 @@ class TraceTest(unittest.TestCase):
         result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         return page.read_text()
+
+    def test_experiments_and_what_leaves_without_a_copy_are_in_the_trace(self):
+        run = self.run_gpt(self.half(), self.trace, SPILLWAY_EXPERIMENTS="1")
+        events = json.loads(self.trace.read_text())
+
+        results = [event["args"]["result"] for event in moments(events, "experiment")]
+        self.assertLessEqual(len(results), run.report["experiments"])
+        self.assertGreater(results.count("proved"), 0)
+        self.assertGreaterEqual(results.count("observed"), results.count("proved"))
+        self.assertTrue(all("kernel" in event["args"] for event in moments(events, "experiment")))
+        dropped = {}
+        for event in moments(events, "dropped"):
+            dropped[event["args"]["as"]] = dropped.get(event["args"]["as"], 0) + event["args"]["bytes"]
+        self.assertEqual(dropped.get("clean", 0) + dropped.get("same content", 0), run.report["dropped_bytes"])
+        self.assertGreater(run.report["dropped_bytes"], 0)
+        self.assertEqual(dropped.get("recomputable", 0), run.report["recompute_dropped_bytes"])
 
     def test_a_trace_agrees_with_the_report_and_changes_nothing(self):
         budget_bytes = self.half()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import free_ports  # noqa: E402
 from waiting import PATIENCE_S, wait_for  # noqa: E402
 
 NODE = socket.gethostname()
@@ -30,14 +31,6 @@ def why_not():
     if not os.access(FREEZER, os.W_OK) or not FREEZER.is_mount():
         return f"{FREEZER} cannot be written: Slurm 22.05 without systemd needs control groups of version 1"
     return ""
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def slurm_conf(folder, ports, proctrack):

@@ -1,6 +1,7 @@
 // Regression: one device that the agent did not know ended the session again and again. The grants
 // of the process's other devices were not followed for 30 s at a time.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tests/unit/agent/served_lease_client.h"
@@ -23,6 +24,7 @@ class Agent {
       if (std::holds_alternative<protocol::Hello>(said.message)) Greet();
       const auto* const asked = std::get_if<protocol::Register>(&said.message);
       if (asked == nullptr) continue;
+      own_limits[asked->device] = asked->own_limit_bytes;
       if (known_.count(asked->device) == 0) return Refuse();
       admitted.insert(asked->device);
     }
@@ -32,6 +34,7 @@ class Agent {
 
   uint64_t instance = 7;
   int sessions = 0;
+  std::map<uint32_t, int64_t> own_limits;
 
  private:
   void Greet() {
@@ -84,6 +87,16 @@ TEST_F(LeaseClientDevicesTest, UnknownDeviceCostsTheOthersASecondAtMost) {
   StepFor(agent, 100 * kSecond);
   EXPECT_EQ(agent.sessions, sessions) << "the session lasts";
   EXPECT_TRUE(client.is_served());
+}
+
+TEST_F(LeaseClientDevicesTest, EachDeviceHasItsOwnLimit) {
+  Agent agent(&subject, {0, 1});
+  client.Use(0, {0}, 1000, 400);
+  client.Use(1, {1}, 1000);
+
+  StepFor(agent, kSecond);
+
+  EXPECT_EQ(agent.own_limits, (std::map<uint32_t, int64_t>{{0, 400}, {1, 0}}));
 }
 
 TEST_F(LeaseClientDevicesTest, AnotherAgentIsAskedAgain) {

@@ -52,7 +52,7 @@ class LifeProcess final : public interposer::LeaseSubject, public interposer::Le
         leader_(leader != 0 ? leader : this->identity->pid),
         clings_(clings),
         connect_(std::move(connect)),
-        client_({leader, 0, 0}, this, this) {
+        client_({leader, 0}, this, this) {
     client_.Use(0, kFirstDevice, 16 * kGiB);
   }
 

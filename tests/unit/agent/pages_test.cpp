@@ -243,6 +243,39 @@ TEST(MetricsTest, StepsAndWaitsAreHistograms) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 
+TEST(MetricsTest, UnmanagedMemoryHasASeriesWhereItIsKnown) {
+  NodeReport report = Report();
+  EXPECT_EQ(MetricsOf(report).find("spillway_gpu_memory_unmanaged_bytes{"), std::string::npos);
+
+  report.devices[0].unmanaged_bytes = 3 * kGiB;
+  report.devices[0].unmanaged = {{4711, "train", 3 * kGiB}};
+
+  const std::string metrics = MetricsOf(report);
+  EXPECT_NE(
+      metrics.find("spillway_gpu_memory_unmanaged_bytes{gpu=\"0\",uuid=\"GPU-1\"} 3221225472\n"),
+      std::string::npos);
+  EXPECT_EQ(metrics.find("4711"), std::string::npos) << "a label holds a process number";
+}
+
+TEST(PagesTest, StatusNamesProcessesThatBypassTheAgent) {
+  NodeReport report = Report();
+  const auto status = Asking(protocol::Question::kStatus, protocol::Form::kText);
+  report.devices[0].unmanaged_bytes = 0;
+  EXPECT_EQ(PageOf(status, report).find("does not manage"), std::string::npos);
+
+  report.devices[0].unmanaged_bytes = 4 * kGiB;
+  report.devices[0].unmanaged = {{4711, "train", 3 * kGiB}, {12, "", kGiB}};
+
+  const std::string page = PageOf(status, report);
+  for (const char* line : {"is held by processes that the agent does not manage:\n",
+                           "pid 4711  train\n", "pid 12  (name unknown)\n"})
+    EXPECT_NE(page.find(line), std::string::npos) << page;
+  const auto json = nlohmann::json::parse(
+      PageOf(Asking(protocol::Question::kStatus, protocol::Form::kJson), report));
+  EXPECT_EQ(json["devices"][0]["unmanaged"]["bytes"], 4 * kGiB);
+  EXPECT_EQ(json["devices"][0]["unmanaged"]["processes"][0]["pid"], 4711);
+}
+
 TEST(MetricsTest, UnknownUsedMemoryHasNoSeries) {
   EXPECT_EQ(MetricsOf(Report()).find("spillway_gpu_memory_used_bytes"), std::string::npos);
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "base/nvml_abi.h"
@@ -75,6 +76,29 @@ TEST_F(NvmlTest, NothingIsUsedBeforeTheDriverStarts) {
   EXPECT_EQ(memory.total, 1024 * kMiB);
   EXPECT_EQ(memory.used, 0u);
   EXPECT_EQ(memory.free, memory.total);
+}
+
+TEST_F(NvmlTest, MemoryLimitsAreThoseOfAFile) {
+  char uuid[96] = {};
+  ASSERT_EQ(Call("nvmlDeviceGetUUID", DeviceAt(0), uuid, 96u), kSuccess);
+  MemoryLimits limits{};
+  limits.group = "/sys/fs/cgroup/a";
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kNotSupported);
+
+  const std::string path = testing::TempDir() + "/limits." + std::to_string(getpid());
+  std::ofstream(path) << uuid << " /sys/fs/cgroup/a 5 0\n" << uuid << " /sys/fs/cgroup/b 6 7\n";
+  setenv("SPILLWAY_SIM_MEMORY_LIMITS", path.c_str(), 1);
+
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kSuccess);
+  EXPECT_EQ(limits.soft_bytes, 5U);
+  EXPECT_EQ(limits.hard_bytes, kNoHardLimit);
+  limits.group = "/sys/fs/cgroup/b";
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kSuccess);
+  EXPECT_EQ(limits.hard_bytes, 7U);
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(1), &limits), kSuccess);
+  EXPECT_EQ(limits.soft_bytes, 0U) << "another device";
+  unsetenv("SPILLWAY_SIM_MEMORY_LIMITS");
+  unlink(path.c_str());
 }
 
 TEST_F(NvmlTest, UsedMemoryIsTheDriversOnThatDevice) {

@@ -10,6 +10,7 @@ class JobTermsTest : public PartTest {
   JobTermsTest() {
     facts_.config.defaults.floor_bytes = 0;
     facts_.host_bytes = 50 * kGigabyte;
+    facts_.devices = {{{}, "GPU-0", ""}};
     arbiter_.SetDevice(kDevice, 10 * kGigabyte);
     arbiter_.SetHost(facts_.host_bytes);
     Register(session_, 3);
@@ -34,6 +35,24 @@ TEST_F(JobTermsTest, OwnLimitsOnlyLower) {
   job_.set_by_operator.limit_bytes = 2 * kGigabyte;
 
   EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 2 * kGigabyte);
+}
+
+TEST_F(JobTermsTest, TheDriversOwnLimitsLowerARunningJobsLimit) {
+  const auto count = [&](NativeLimits limits) {
+    facts_.processes = std::make_shared<DeviceProcesses>(
+        DeviceProcesses{{"GPU-0"}, {{7, "GPU-0", 1, "train", "/a", limits}}});
+    terms_.RefreshIfLimitsChanged();
+    return arbiter_.Tenancies().at(0).terms.memory.limit;
+  };
+
+  EXPECT_EQ(count({1600 << 20, INT64_MAX}), 1500 << 20);
+  EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20);
+  facts_.processes = nullptr;
+  terms_.RefreshIfLimitsChanged();
+  facts_.processes = std::make_shared<DeviceProcesses>();
+  terms_.RefreshIfLimitsChanged();
+  EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20) << "the driver does not tell";
+  EXPECT_EQ(count({}), 10 * kGigabyte) << "the driver's limit is gone";
 }
 
 TEST_F(JobTermsTest, TheArbiterGetsAChange) {
