@@ -353,6 +353,22 @@ void Fields(auto& c, Is<TurnUse> auto& m) {
   Count(c, m.waited_ns);
   Count(c, m.turns);
 }
+void Fields(auto& c, Is<PlanUse> auto& m) {
+  Device(c, m.device);
+  Count(c, m.missed_iterations);
+  Count(c, m.clean_bytes);
+  Count(c, m.clean_by_content_bytes);
+  Count(c, m.changed_by_content_bytes);
+  Count(c, m.recomputable_bytes);
+  Count(c, m.recomputes);
+  Count(c, m.recomputed_bytes);
+  Count(c, m.mismatched_recomputes);
+  Count(c, m.fingerprinted_bytes);
+  Count(c, m.fingerprint_ns);
+  Count(c, m.experiments);
+  Count(c, m.refuted_operations);
+  Count(c, m.insured_recomputes);
+}
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -423,7 +439,7 @@ const char* NameOf(const Message& message) {
       "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",    "RecallPlans",  "RecalledPlans",
       "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",  "Footprint",    "ExpectJob",
       "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse", "SetWorkspace", "Turn",
-      "TurnUse"};
+      "TurnUse",   "PlanUse"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

@@ -19,7 +19,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 9;
+inline constexpr uint16_t kNewestVersion = 10;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -493,17 +493,36 @@ struct TurnUse {
   bool operator==(const TurnUse&) const = default;
 };
 
+// Client, version 10: since the process began. For display only.
+struct PlanUse {
+  uint32_t device = 0;
+  int64_t missed_iterations = 0;         // began after events unknown to their plan
+  int64_t clean_bytes = 0;               // evicted without a copy: the host copy was valid
+  int64_t clean_by_content_bytes = 0;    // likewise, as a fingerprint showed
+  int64_t changed_by_content_bytes = 0;  // copied, as a fingerprint showed a change
+  int64_t recomputable_bytes = 0;        // evicted without a copy, to be recomputed
+  int64_t recomputes = 0;                // launches repeated for them
+  int64_t recomputed_bytes = 0;
+  int64_t mismatched_recomputes = 0;  // made other bytes than before
+  int64_t fingerprinted_bytes = 0;
+  int64_t fingerprint_ns = 0;      // the device's time, an estimate
+  int64_t experiments = 0;         // around launches of kernels that nobody documents
+  int64_t refuted_operations = 0;  // found not to make the same bytes again
+  int64_t insured_recomputes = 0;  // with a host copy beside them
+  bool operator==(const PlanUse&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
                  Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
-                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse>;
+                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,
-                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35;
+                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35, kKindsOfVersion9 = 37;
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1   ? 1
          : kind <= kKindsOfVersion2 ? 2
@@ -513,7 +532,8 @@ constexpr uint16_t VersionOf(size_t kind) {
          : kind <= kKindsOfVersion6 ? 6
          : kind <= kKindsOfVersion7 ? 7
          : kind <= kKindsOfVersion8 ? 8
-                                    : 9;
+         : kind <= kKindsOfVersion9 ? 9
+                                    : 10;
 }
 
 }  // namespace spillway::protocol

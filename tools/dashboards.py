@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks every expression of the boards, rules and alerts in dashboards/ against the metrics of a running agent.
 
-usage: dashboards.py METRICS     METRICS: a file with the text of /metrics, or its http:// address; of an agent that has a job
+usage: dashboards.py METRICS     METRICS: a file with the text of /metrics, or its http:// address; of an agent that has a
+job, NVML, and limits (docs/operations.md)
 
 Names of metrics, and labels in selectors and groupings, must be the agent's own (or a recorded rule's, or what Prometheus adds).
-Panels must have a title, a description, a unit and the board's data source; selectors must use the board's variables. Exit code
-1 and one line per offence.
+Panels must have a title, a description, a unit and the board's data source; selectors must use those of the board's variables that
+the metric has as labels. Legends may name only labels that the panel's series keep. Exit code 1 and one line per offence.
 """
 import json
 import pathlib
@@ -15,14 +16,15 @@ import urllib.request
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "dashboards"
 ADDED_LABELS = {"job", "instance"}  # the scrape adds these
-PROMETHEUS_OWN = {"up": set()}
+PROMETHEUS_OWN = {"up": set(), "scrape_duration_seconds": set(), "ALERTS": {"alertname", "alertstate", "severity", "job_id", "gpu", "uuid"}}
 GROUPING = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)?\s*\{([^}]*)\}")
 MATCHER = re.compile(r'([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*"')
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 RANGE = re.compile(r"\[[^\]]*\]")
 WORDS = {"and", "or", "unless", "offset", "bool", "inf", "nan"}
-BOARD_MATCHERS = ('job=~"$job"', 'instance=~"$instance"')
+LEGEND_LABEL = re.compile(r"\{\{(\w+)\}\}")
+WINDOWS = {"[$__rate_interval]", "[$__range]"}
 
 
 def exported(text):
@@ -104,7 +106,28 @@ def board_expressions(board):
             yield "variable " + variable["name"], f"count by ({query[2]}) ({query[1]})"
 
 
-def panel_offences(panel):
+def variables(board):
+    return [variable["name"] for variable in board["templating"]["list"] if variable["type"] == "query"]
+
+
+def selector_offences(expression, names, metrics):
+    for metric, body in SELECTOR.findall(expression):
+        known = metrics.get(metric, set()) | ADDED_LABELS
+        # An alert of a whole job has no device.
+        missing = [name for name in names if name in known and f'{name}=~"${name}"' not in body and not (metric == "ALERTS" and name == "gpu")]
+        if missing:
+            yield f"does not honour the board's {', '.join(missing)} in {metric}{{{body}}}"
+
+
+def legend_offences(target):
+    groups = [names for word, names in GROUPING.findall(target["expr"]) if word == "by"]
+    kept = {label.strip() for names in groups for label in names.split(",")}
+    for label in LEGEND_LABEL.findall(target.get("legendFormat", "")):
+        if groups and label not in kept:
+            yield f"has a legend with {label}, which its series do not keep"
+
+
+def panel_offences(panel, names, metrics):
     for key in ("title", "description", "targets"):
         if not panel.get(key):
             yield f"has no {key}"
@@ -114,11 +137,10 @@ def panel_offences(panel):
         if place.get("datasource", {}).get("uid") != "${datasource}":
             yield "does not use the board's data source"
     for target in panel.get("targets", []):
-        for _, body in SELECTOR.findall(target["expr"]):
-            if not all(matcher in body for matcher in BOARD_MATCHERS):
-                yield f"does not honour the board's variables in {{{body}}}"
+        yield from selector_offences(target["expr"], names, metrics)
+        yield from legend_offences(target)
         for window in RANGE.findall(target["expr"]):
-            if window != "[$__rate_interval]":
+            if window not in WINDOWS:
                 yield f"has a fixed window {window}"
 
 
@@ -126,7 +148,7 @@ def board_offences(path, metrics):
     board = json.loads(path.read_text())
     for panel in board["panels"]:
         if panel["type"] != "row":
-            for offence in panel_offences(panel):
+            for offence in panel_offences(panel, variables(board), metrics):
                 yield f"panel '{panel['title']}' {offence}"
     for where, expression in board_expressions(board):
         for offence in expression_offences(expression, metrics):

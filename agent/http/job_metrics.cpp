@@ -74,6 +74,8 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.resident_bytes); }},
     {"spillway_job_memory_footprint_bytes", false, "Device memory that the program has allocated.",
      [](const TenancyReport& t) { return static_cast<double>(t.footprint_bytes); }},
+    {"spillway_job_memory_unmovable_bytes", false, "Of it, memory that cannot be evicted.",
+     [](const TenancyReport& t) { return static_cast<double>(t.unmovable_bytes); }},
     {"spillway_job_memory_host_budget_bytes", false,
      "Pinned host memory that the job's data may take.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.host_granted_bytes); }},
@@ -106,6 +108,33 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.turn_waited_ns) / kNs; }},
     {"spillway_job_steps_total", true, "Recognised iterations.",
      [](const TenancyReport& t) { return static_cast<double>(t.iterations); }},
+    {"spillway_job_missed_steps_total", true,
+     "Iterations that began after events unknown to their plan.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.missed_iterations); }},
+    {"spillway_job_changed_by_content_bytes_total", true,
+     "Evicted data that was copied, as its fingerprint had changed.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.changed_by_content_bytes); }},
+    {"spillway_job_recomputes_total", true, "Launches repeated to recompute dropped data.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.recomputes); }},
+    {"spillway_job_recomputed_bytes_total", true, "Data that repeated launches made.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.recomputed_bytes); }},
+    {"spillway_job_mismatched_recomputes_total", true,
+     "Repeated launches that made other bytes than before.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.mismatched_recomputes); }},
+    {"spillway_job_fingerprinted_bytes_total", true, "Device memory read for fingerprints.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.fingerprinted_bytes); }},
+    {"spillway_job_fingerprint_seconds_total", true,
+     "The device's time for fingerprints, an estimate.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.fingerprint_ns) / kNs; }},
+    {"spillway_job_experiments_total", true,
+     "Experiments around launches of kernels that nobody documents.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.experiments); }},
+    {"spillway_job_refuted_operations_total", true,
+     "Operations that were found not to make the same bytes again.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.refuted_operations); }},
+    {"spillway_job_insured_recomputes_total", true,
+     "Repeated launches with a host copy beside them.",
+     [](const TenancyReport& t) { return static_cast<double>(t.plans.insured_recomputes); }},
     {"spillway_job_demand_fetches_total", true,
      "Allocations brought back by the call that needed them.",
      [](const TenancyReport& t) { return static_cast<double>(t.demand_fetches); }},
@@ -177,6 +206,12 @@ void AddPlans(const NodeReport& report, Families& out) {
     out.Add(With(labels, "result", "hit"), tenancy.parts.prefetch_hits);
     out.Add(With(labels, "result", "late"), tenancy.parts.prefetches_late);
     out.Add(With(labels, "result", "unused"), tenancy.parts.prefetches_unused);
+  });
+  out.BeginCounter("spillway_job_uncopied_bytes_total", "Data evicted without a copy, by why.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    out.Add(With(labels, "reason", "clean"), tenancy.plans.clean_bytes);
+    out.Add(With(labels, "reason", "clean_by_content"), tenancy.plans.clean_by_content_bytes);
+    out.Add(With(labels, "reason", "recomputable"), tenancy.plans.recomputable_bytes);
   });
   out.BeginCounter("spillway_job_replans_total", "Plans in the place of others, by why.");
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {

@@ -18,6 +18,8 @@ void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& 
     out.Add(With(With(With(Of(device), "pci_bus_id", device.bus_id), "model", device.model),
                  "numa_node", NameOf(device.numa_node)),
             1.0);
+  out.BeginGauge("spillway_gpu_found", "0 where a configured device is unknown to NVML.");
+  for (const DeviceReport& device : report.devices) out.Add(Of(device), int64_t{device.is_found});
   out.BeginGauge("spillway_gpu_memory_size_bytes", "Device memory that can be budgeted to jobs.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.memory_bytes);
   out.BeginGauge(
@@ -95,6 +97,8 @@ void AddStanding(const NodeReport& report, Families& out) {
       "spillway_host_memory_ordinary_bytes",
       "Host memory that is neither pinned nor budgeted, in which jobs keep what their quotas lack.",
       static_cast<double>(ordinary_bytes));
+  out.Gauge("spillway_unknown_devices", "Devices that jobs asked for and that nobody manages.",
+            static_cast<double>(report.unknown_devices.size()));
   out.Gauge("spillway_sessions", "Connections of jobs and operators.",
             static_cast<double>(report.sessions));
   out.Gauge("spillway_draining", "Whether no new job may begin here.", report.draining ? 1 : 0);

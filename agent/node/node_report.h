@@ -56,6 +56,7 @@ struct TenancyReport {
   protocol::Account parts;
   protocol::StepTimes steps;
   int64_t idle_workspace_bytes = 0, dropped_workspace_bytes = 0, other_algorithms = 0;
+  protocol::PlanUse plans;
   // view.wanted_bytes is more while that may still grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;

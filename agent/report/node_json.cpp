@@ -39,6 +39,23 @@ ordered_json WorkspacesOf(const TenancyReport& tenancy) {
           {"other_algorithms", tenancy.other_algorithms}};
 }
 
+ordered_json JsonOf(const protocol::PlanUse& plans) {
+  return {{"missed_iterations", plans.missed_iterations},
+          {"uncopied_bytes",
+           {{"clean", plans.clean_bytes},
+            {"clean_by_content", plans.clean_by_content_bytes},
+            {"recomputable", plans.recomputable_bytes}}},
+          {"changed_by_content_bytes", plans.changed_by_content_bytes},
+          {"recomputes", plans.recomputes},
+          {"recomputed_bytes", plans.recomputed_bytes},
+          {"mismatched_recomputes", plans.mismatched_recomputes},
+          {"fingerprinted_bytes", plans.fingerprinted_bytes},
+          {"fingerprint_ns", plans.fingerprint_ns},
+          {"experiments", plans.experiments},
+          {"refuted_operations", plans.refuted_operations},
+          {"insured_recomputes", plans.insured_recomputes}};
+}
+
 // null: the driver does not tell.
 ordered_json UnmanagedOf(const DeviceReport& device) {
   if (!device.unmanaged_bytes) return nullptr;
@@ -96,7 +113,8 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"refused_allocations", tenancy.refused_allocations},
           {"workspaces", WorkspacesOf(tenancy)},
           {"turn", TurnOf(tenancy)},
-          {"parts", JsonOf(tenancy.parts)}};
+          {"parts", JsonOf(tenancy.parts)},
+          {"plan_use", JsonOf(tenancy.plans)}};
 }
 
 // The job's id in its own system, and the parts with processes here.

@@ -17,7 +17,8 @@ constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
-                   kFootprintVersion = 6, kWorkspaceVersion = 8, kTurnsVersion = 9;
+                   kFootprintVersion = 6, kWorkspaceVersion = 8, kTurnsVersion = 9,
+                   kPlanUseVersion = 10;
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -405,6 +406,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_steps = {};
   device.reported_allocated_bytes.reset();
   device.reported_workspaces = {};
+  device.reported_plans = {};
   device.has_workspace_limit = false;
   device.turn.reset();
   device.reported_turns = {};
@@ -472,7 +474,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
 void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.reported_parts_ns < interval_ns_) return;
-  use.account.device = use.steps.device = use.workspaces.device = device.number;
+  use.account.device = use.steps.device = use.workspaces.device = use.plans.device = device.number;
   if (use.account != device.reported_account && Send(use.account, now_ns))
     device.reported_account = use.account;
   if (use.steps != device.reported_steps && Send(use.steps, now_ns))
@@ -484,6 +486,9 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   const bool has_news = channel_ != nullptr && channel_->version() >= kWorkspaceVersion &&
                         use.workspaces != device.reported_workspaces;
   if (has_news && Send(use.workspaces, now_ns)) device.reported_workspaces = use.workspaces;
+  const bool has_used_plans = channel_ != nullptr && channel_->version() >= kPlanUseVersion &&
+                              use.plans != device.reported_plans;
+  if (has_used_plans && Send(use.plans, now_ns)) device.reported_plans = use.plans;
   device.reported_parts_ns = now_ns;
 }
 

@@ -20,8 +20,8 @@
 //     session of the others lasts. The agent's refusal names none: where several could be meant,
 //     the next session registers one at a time.
 //  6. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
-//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse) are not sent to an
-//     older agent.
+//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse; 10: PlanUse) are not
+//     sent to an older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
 
@@ -45,6 +45,7 @@ struct DeviceUse {
   int64_t allocated_bytes = 0;  // highest so far; wanted_bytes may be more while that grows
   protocol::WorkspaceUse workspaces;
   protocol::TurnUse turns;
+  protocol::PlanUse plans;
 };
 
 // A silent agent takes connections but does not answer.
@@ -160,6 +161,7 @@ class LeaseClient {
     protocol::StepTimes reported_steps;
     std::optional<int64_t> reported_allocated_bytes;
     protocol::WorkspaceUse reported_workspaces;
+    protocol::PlanUse reported_plans;
     int64_t reported_parts_ns = 0;
   };
   struct Check {

@@ -156,32 +156,18 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   if (!device || !device->memory) return {};
   const std::uint64_t now_ns = MonotonicNs();
   const JobSnapshot snapshot = device->memory->view().Read();
-  const Counters& counters = snapshot.counters;
   device->idleness.NoteActivity(OperationsOf(snapshot), snapshot.in_call, now_ns);
   if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
   if (device->idleness.IsActive()) ExpectReturn(device, device->lent.Woke(now_ns));
-  const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
-  const PipelineCounts* const pipeline = PlannerThread::Instance().CountsOf(device->memory);
-  return {.active = device->idleness.IsActive(),
-          .phase = PhaseOf(device->memory, snapshot),
-          .wanted_bytes = wanted_bytes,
-          .resident_bytes = NumberOf(snapshot.held_bytes),
-          .unmovable_bytes = SumOfUnmovable(counters, device->turn.IsInTurns()),
-          .host_bytes = NumberOf(snapshot.pinned_bytes),
-          .to_host_bytes = NumberOf(counters.offloaded_bytes),
-          .to_device_bytes = NumberOf(counters.restored_bytes),
-          .stall_ns = NumberOf(counters.stall_ns),
-          .iterations = NumberOf(counters.planned_iterations),
-          .demand_fetches = NumberOf(counters.demand_fetches),
-          .refused_allocations = NumberOf(counters.refused_allocations),
-          .host_need_bytes =
-              MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes,
-          .account = AccountOf(snapshot, pipeline),
-          .steps = StepTimesOf(pipeline),
-          .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
-          .workspaces = WorkspacesOf(snapshot),
-          .turns = TurnUseOf(snapshot)};
+  DeviceUse use =
+      UseOf(snapshot, PlannerThread::Instance().CountsOf(device->memory), device->turn.IsInTurns());
+  use.active = device->idleness.IsActive();
+  use.phase = PhaseOf(device->memory, snapshot);
+  use.wanted_bytes = Wanted(device, use.allocated_bytes, now_ns);
+  use.host_need_bytes =
+      MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes;
+  return use;
 }
 
 bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {

@@ -8,17 +8,13 @@
 #include "interposer/execute/turn_gate.h"
 
 namespace spillway::interposer {
+namespace {
 
+// In turns, runs leave at the end of a turn.
 std::int64_t SumOfUnmovable(const Counters& counters, bool is_in_turns) {
   size_t bytes = is_in_turns ? 0 - counters.held_run_bytes : 0;
   for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
   return static_cast<std::int64_t>(bytes);
-}
-
-protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
-  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
-  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
-                                                      : protocol::Phase::kReactive;
 }
 
 static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
@@ -55,6 +51,23 @@ protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot) {
           .other_algorithms = NumberOf(dnn::OtherAlgorithmCount())};
 }
 
+protocol::PlanUse PlanUseOf(const JobSnapshot& snapshot) {
+  const Counters& counters = snapshot.counters;
+  return {.missed_iterations = NumberOf(counters.planned_iterations_missed),
+          .clean_bytes = NumberOf(counters.dropped_bytes - counters.clean_by_content_bytes),
+          .clean_by_content_bytes = NumberOf(counters.clean_by_content_bytes),
+          .changed_by_content_bytes = NumberOf(counters.changed_by_content_bytes),
+          .recomputable_bytes = NumberOf(counters.recompute_dropped_bytes),
+          .recomputes = NumberOf(counters.recomputes),
+          .recomputed_bytes = NumberOf(counters.recomputed_bytes),
+          .mismatched_recomputes = NumberOf(counters.mismatched_recomputes),
+          .fingerprinted_bytes = NumberOf(counters.fingerprinted_bytes),
+          .fingerprint_ns = NumberOf(counters.fingerprint_ns),
+          .experiments = NumberOf(counters.experiments),
+          .refuted_operations = NumberOf(counters.refuted_operations),
+          .insured_recomputes = NumberOf(counters.insured_recomputes)};
+}
+
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
   protocol::StepTimes steps;
   if (!pipeline) return steps;
@@ -64,16 +77,43 @@ protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
   return steps;
 }
 
-std::uint64_t OperationsOf(const JobSnapshot& snapshot) {
-  const Counters& counters = snapshot.counters;
-  return counters.launches + counters.copies + counters.allocations;
-}
-
 protocol::TurnUse TurnUseOf(const JobSnapshot& snapshot) {
   return {.parks = snapshot.counters.parked_bytes > 0,
           .operations = NumberOf(OperationsOf(snapshot)),
           .waited_ns = NumberOf(TurnGate::Instance().WaitedNs()),
           .turns = NumberOf(TurnGate::Instance().turns())};
+}
+
+}  // namespace
+
+std::uint64_t OperationsOf(const JobSnapshot& snapshot) {
+  const Counters& counters = snapshot.counters;
+  return counters.launches + counters.copies + counters.allocations;
+}
+
+protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
+  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
+  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
+                                                      : protocol::Phase::kReactive;
+}
+
+DeviceUse UseOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline, bool is_in_turns) {
+  const Counters& counters = snapshot.counters;
+  return {.resident_bytes = NumberOf(snapshot.held_bytes),
+          .unmovable_bytes = SumOfUnmovable(counters, is_in_turns),
+          .host_bytes = NumberOf(snapshot.pinned_bytes),
+          .to_host_bytes = NumberOf(counters.offloaded_bytes),
+          .to_device_bytes = NumberOf(counters.restored_bytes),
+          .stall_ns = NumberOf(counters.stall_ns),
+          .iterations = NumberOf(counters.planned_iterations),
+          .demand_fetches = NumberOf(counters.demand_fetches),
+          .refused_allocations = NumberOf(counters.refused_allocations),
+          .account = AccountOf(snapshot, pipeline),
+          .steps = StepTimesOf(pipeline),
+          .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
+          .workspaces = WorkspacesOf(snapshot),
+          .turns = TurnUseOf(snapshot),
+          .plans = PlanUseOf(snapshot)};
 }
 
 }  // namespace spillway::interposer

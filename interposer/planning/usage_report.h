@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "interposer/execute/job_memory.h"
+#include "interposer/lease/lease_client.h"
 #include "interposer/planning/pipeline.h"
 #include "protocol/message.h"
 
@@ -11,15 +12,10 @@ namespace spillway::interposer {
 
 inline std::int64_t NumberOf(std::uint64_t count) { return static_cast<std::int64_t>(count); }
 
-// In turns, runs leave at the end of a turn.
-std::int64_t SumOfUnmovable(const Counters& counters, bool is_in_turns);
 protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot);
-// Without the device's number. Null: the job is not learned.
-protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline);
-protocol::WorkspaceUse WorkspacesOf(const JobSnapshot& snapshot);
-protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline);
-// The waits are the whole process's.
-protocol::TurnUse TurnUseOf(const JobSnapshot& snapshot);
+// All that follows from these alone: without the device's number, the phase, and what the job asks
+// for. Null: the job is not learned. The waits for turns are the whole process's.
+DeviceUse UseOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline, bool is_in_turns);
 std::uint64_t OperationsOf(const JobSnapshot& snapshot);
 
 }  // namespace spillway::interposer

@@ -47,7 +47,7 @@ class NodeAgent:
     def configure(self, config):
         (self.folder / "spillway.toml").write_text(config)
 
-    def start(self):
+    def start(self, **environment):
         """Returns when the agent serves."""
         notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notices.settimeout(PATIENCE_S)
@@ -56,7 +56,7 @@ class NodeAgent:
         with notices, open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
                 [self.build / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.socket],
-                stdout=log, stderr=log, env=dict(os.environ, NOTIFY_SOCKET=str(address)))
+                stdout=log, stderr=log, env=dict(os.environ, NOTIFY_SOCKET=str(address), **environment))
             if b"READY=1" not in notices.recv(4096):
                 raise RuntimeError("spillwayd does not begin: " + self.log())
         address.unlink()

@@ -79,6 +79,11 @@ void JobMessages::On(Session&, Registration& registration, const protocol::TurnU
   registration.turns = turns;
 }
 
+void JobMessages::On(Session&, Registration& registration, const protocol::PlanUse& plans,
+                     int64_t) {
+  registration.plans = plans;
+}
+
 void JobMessages::On(Session& session, Registration& registration, const protocol::AskSlabs& ask,
                      int64_t) {
   parts_.slabs->Take(session, registration, ask);

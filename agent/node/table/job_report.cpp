@@ -22,6 +22,22 @@ void AddCounts(const protocol::Account& parts, protocol::Account& sum) {
   AddTo(sum.over_budget_allocations, parts.over_budget_allocations);
 }
 
+void AddCounts(const protocol::PlanUse& plans, protocol::PlanUse& sum) {
+  AddTo(sum.missed_iterations, plans.missed_iterations);
+  AddTo(sum.clean_bytes, plans.clean_bytes);
+  AddTo(sum.clean_by_content_bytes, plans.clean_by_content_bytes);
+  AddTo(sum.changed_by_content_bytes, plans.changed_by_content_bytes);
+  AddTo(sum.recomputable_bytes, plans.recomputable_bytes);
+  AddTo(sum.recomputes, plans.recomputes);
+  AddTo(sum.recomputed_bytes, plans.recomputed_bytes);
+  AddTo(sum.mismatched_recomputes, plans.mismatched_recomputes);
+  AddTo(sum.fingerprinted_bytes, plans.fingerprinted_bytes);
+  AddTo(sum.fingerprint_ns, plans.fingerprint_ns);
+  AddTo(sum.experiments, plans.experiments);
+  AddTo(sum.refuted_operations, plans.refuted_operations);
+  AddTo(sum.insured_recomputes, plans.insured_recomputes);
+}
+
 // An older protocol reports only demands. Without a report yet, the job has just begun.
 int64_t FootprintOf(const Registration& registration, uint16_t version) {
   if (version < kFootprintVersion) return registration.usage.wanted_bytes;
@@ -66,6 +82,7 @@ void AddUsage(const Registration& registration, TenancyReport& sum) {
   AddTo(sum.other_algorithms, registration.workspaces.other_algorithms);
   AddTo(sum.turn_waited_ns, registration.turns.waited_ns);
   AddTo(sum.turns_begun, registration.turns.turns);
+  AddCounts(registration.plans, sum.plans);
   if (registration.parts) return AddCounts(*registration.parts, sum.parts);
   AddTo(sum.unparted_to_host_bytes, usage.to_host_bytes);
   AddTo(sum.unparted_to_device_bytes, usage.to_device_bytes);

@@ -49,6 +49,7 @@ struct Registration {
   std::optional<protocol::TurnState> sent_turn;  // nullopt: shares, and the job need not hear it
   int64_t turn_sent_ns = 0;
   protocol::TurnUse turns;
+  protocol::PlanUse plans;
 };
 
 // By which socket a session came. Through kJobsOnly nobody operates the node, not even root: in

@@ -107,8 +107,8 @@ void Departures::AddIdleWorkspace(Range* range) {
 size_t Departures::IdleWorkspaceBytes() const {
   return std::accumulate(idle_workspaces_.begin(), idle_workspaces_.end(), size_t{0},
                          [](size_t sum, const Range* range) {
-                           const bool is_there =
-                               range->is_idle_workspace && range->place == Place::kDevice;
+                           const bool is_there = range->live && range->is_idle_workspace &&
+                                                 range->place == Place::kDevice;
                            return sum + (is_there ? range->size_bytes : 0);
                          });
 }

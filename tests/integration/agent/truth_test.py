@@ -81,6 +81,16 @@ class TruthTest(job_test.JobFixture):
         told[("spillway_job_workspace_idle_bytes",)] = own["workspaces"]["idle_bytes"]
         told[("spillway_job_workspace_dropped_bytes_total",)] = own["workspaces"]["dropped_bytes"]
         told[("spillway_job_other_algorithms_total",)] = own["workspaces"]["other_algorithms"]
+        plans = own["plan_use"]
+        told[("spillway_job_missed_steps_total",)] = plans["missed_iterations"]
+        told[("spillway_job_changed_by_content_bytes_total",)] = plans["changed_by_content_bytes"]
+        told[("spillway_job_recomputes_total",)] = plans["recomputes"]
+        told[("spillway_job_recomputed_bytes_total",)] = plans["recomputed_bytes"]
+        told[("spillway_job_mismatched_recomputes_total",)] = plans["mismatched_recomputes"]
+        told[("spillway_job_fingerprinted_bytes_total",)] = plans["fingerprinted_bytes"]
+        told[("spillway_job_fingerprint_seconds_total",)] = plans["fingerprint_ns"] / 1e9
+        for reason, evicted_bytes in plans["uncopied_bytes"].items():
+            told[("spillway_job_uncopied_bytes_total", f'reason="{reason}"')] = evicted_bytes
         for direction, causes in (("to_host", ("planned", "pressure")), ("to_device", ("planned", "demand"))):
             for cause in causes:
                 told[("spillway_job_transfer_bytes_total", f'direction="{direction}"', f'cause="{cause}"')] = parts[f"{cause}_{direction}_bytes"]

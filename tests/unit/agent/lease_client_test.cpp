@@ -55,6 +55,31 @@ TEST_F(ServedLeaseClientTest, PartsAreReportedOnceAtTheNextReport) {
   EXPECT_EQ(Hear<protocol::StepTimes>().value_or(protocol::StepTimes{}).sum_ns, 6);
 }
 
+TEST_F(ServedLeaseClientTest, UseOfPlansIsReportedOnceAtTheNextReport) {
+  subject.recomputes = 7;
+
+  client.Step(2 + kTurnNs);
+  const auto use = Hear<protocol::PlanUse>();
+  ASSERT_TRUE(use);
+  EXPECT_EQ(use->recomputes, 7);
+  EXPECT_EQ(use->device, 0u);
+  client.Step(2 + 2 * kTurnNs);
+  EXPECT_FALSE(Hear<protocol::PlanUse>()) << "it is no news";
+}
+
+class LeaseClientOfVersion9Test : public ServedLeaseClientTest {
+ protected:
+  LeaseClientOfVersion9Test() : ServedLeaseClient(9) {}
+};
+
+TEST_F(LeaseClientOfVersion9Test, UseOfPlansIsNotReported) {
+  subject.recomputes = 7;
+
+  client.Step(2 + kTurnNs);
+
+  EXPECT_FALSE(Hear<protocol::PlanUse>());
+}
+
 class OldLeaseClientTest : public ServedLeaseClientTest {
  protected:
   OldLeaseClientTest() : ServedLeaseClient(3) {}

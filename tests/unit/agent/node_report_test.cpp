@@ -137,6 +137,8 @@ TEST_F(NodeReportTest, SumsOfClientReportsSaturate) {
     Say(*client, protocol::Usage{.device = 3, .stall_ns = INT64_MAX});
     Say(*client, protocol::Account{.device = 3, .prefetch_hits = INT64_MAX});
     Say(*client, steps);
+    Say(*client,
+        protocol::PlanUse{.device = 3, .missed_iterations = 5, .fingerprint_ns = INT64_MAX});
   }
 
   const TenancyReport tenancy = OnlyTenancy();
@@ -144,6 +146,8 @@ TEST_F(NodeReportTest, SumsOfClientReportsSaturate) {
   EXPECT_EQ(tenancy.parts.prefetch_hits, INT64_MAX);
   EXPECT_EQ(tenancy.steps.sum_ns, INT64_MAX);
   EXPECT_EQ(tenancy.steps.counts[0], INT64_MAX);
+  EXPECT_EQ(tenancy.plans.missed_iterations, 10);
+  EXPECT_EQ(tenancy.plans.fingerprint_ns, INT64_MAX);
 }
 
 TEST_F(NodeReportTest, PartsOfADeviceThatIsNotRegisteredEndTheSession) {

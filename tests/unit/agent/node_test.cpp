@@ -80,12 +80,21 @@ TEST_F(NodeTest, UseOfWorkspacesIsShown) {
   EXPECT_EQ(tenancy.other_algorithms, 2);
 }
 
+TEST_F(NodeTest, UseOfPlansIsShown) {
+  Start();
+  auto job = Job(4);
+  job->Say(protocol::PlanUse{3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+  Settle();
+  const protocol::PlanUse plans = node_->Report(now_ns_).jobs[0].tenancies[0].plans;
+  EXPECT_EQ(plans, (protocol::PlanUse{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+}
+
 TEST_F(NodeTest, HighestCommonVersionIsUsed) {
   Start();
   auto old = Connect(NewProcess()), young = Connect(NewProcess());
 
   old->Say(protocol::Hello{.oldest_version = 1, .newest_version = 1});
-  young->Say(protocol::Hello{.oldest_version = 2, .newest_version = 9});
+  young->Say(protocol::Hello{.oldest_version = 2, .newest_version = 99});
 
   EXPECT_EQ(old->Next<protocol::Welcome>().version, 1);
   EXPECT_EQ(young->Next<protocol::Welcome>().version, protocol::kNewestVersion);

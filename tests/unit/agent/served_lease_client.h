@@ -27,6 +27,7 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     use.account.ordinary_bytes = ordinary_bytes;
     use.steps.sum_ns = ordinary_bytes;
     use.workspaces.idle_bytes = idle_workspace_bytes;
+    use.plans.recomputes = recomputes;
     return use;
   }
   void SetHostLimit(const protocol::Grant& grant) override {
@@ -47,7 +48,7 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
 
   std::unique_ptr<MemoryChannel> agent;
   std::vector<int64_t> budgets, host_limits, workspace_limits;
-  int64_t host_need_bytes = 10, ordinary_bytes = 0, idle_workspace_bytes = 0;
+  int64_t host_need_bytes = 10, ordinary_bytes = 0, idle_workspace_bytes = 0, recomputes = 0;
 };
 
 template <class Subject>
@@ -76,10 +77,11 @@ class ServedLeaseClient : public ::testing::Test {
   template <class Kind>
   std::optional<Kind> Hear() {
     std::optional<Kind> last;
-    for (protocol::Received said;
-         (said = subject.agent->Receive()).what == protocol::Received::What::kMessage;) {
+    protocol::Received said;
+    while ((said = subject.agent->Receive()).what == protocol::Received::What::kMessage) {
       if (const auto* one = std::get_if<Kind>(&said.message)) last = *one;
     }
+    EXPECT_NE(said.what, protocol::Received::What::kFault) << "not of the session's version";
     return last;
   }
 

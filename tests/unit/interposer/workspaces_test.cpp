@@ -131,6 +131,17 @@ TEST_F(WorkspacesTest, IdleWorkspaceLeavesBeforeWhatIsUnusedForLonger) {
   EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
 }
 
+// Regression: a program that makes a workspace for each call had gigabytes of idle ones, by the
+// figure that the agent was told.
+TEST_F(WorkspacesTest, FreedWorkspaceIsNotIdle) {
+  UseAsWorkspace(workspace_);
+  EXPECT_EQ(job_->view().Read().idle_workspace_bytes, kBytes);
+
+  ASSERT_TRUE(job_->allocations().Free(workspace_));
+
+  EXPECT_EQ(job_->view().Read().idle_workspace_bytes, 0u);
+}
+
 TEST_F(WorkspacesTest, BufferThatTheProgramFilledBecomesAWorkspace) {
   UseAsWorkspace(buffers_[0]);
   Displace(buffers_[0]);

@@ -69,6 +69,8 @@ inline std::vector<Message> Samples() {
       SetWorkspace{"local-3", true, 536870912},
       Turn{2, TurnState::kWaits, 6442450944, 4000, "another job's turn"},
       TurnUse{2, true, 1000001, 1000002, 1000003},
+      PlanUse{2, 1000001, 1000002, 1000003, 1000004, 1000005, 1000006, 1000007, 1000008, 1000009,
+              1000010, 1000011, 1000012, 1000013},
   };
 }
 
