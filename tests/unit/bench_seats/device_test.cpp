@@ -24,6 +24,11 @@ TEST(SeatsDeviceTest, MemoryComesAsOthersLeaves) {
   leaving.budget_bytes = 40;
   Job coming = Batch(60, 0);
   coming.budget_bytes = 60;
+  constexpr LinkRates slow_out = {10, 10, 8, 4};
+  Device waiting(100, slow_out, {leaving, coming});
+  waiting.Pass(kSecond, {});
+  EXPECT_EQ(waiting.jobs()[1].resident_bytes, 4) << "no more than has left";
+
   Device device(100, kRates, {leaving, coming});
   for (int i = 1; i <= 7; ++i) {
     device.Pass(kSecond, {});
@@ -35,6 +40,12 @@ TEST(SeatsDeviceTest, MemoryComesAsOthersLeaves) {
   EXPECT_EQ(device.jobs()[1].resident_bytes, 60);
   EXPECT_EQ(device.jobs()[1].steps, 1);
   EXPECT_EQ(device.moved_bytes(), 120);
+}
+
+TEST(SeatsDeviceTest, AJobThatDoesNotStreamNeedsAllItsMemory) {
+  Device device(100, kRates, {Batch(56, 40)});
+  device.Pass(10 * kSecond, {});
+  EXPECT_EQ(device.jobs()[0].steps, 0);
 }
 
 TEST(SeatsDeviceTest, JobsShareTheProcessor) {
