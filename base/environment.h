@@ -22,6 +22,7 @@ inline constexpr char kRecompute[] = "SPILLWAY_RECOMPUTE";
 // "0": kernels that no library documents are never launched a second time, neither to find out what
 // they do nor to recompute what they made.
 inline constexpr char kExperiments[] = "SPILLWAY_EXPERIMENTS";
+inline constexpr char kLendPools[] = "SPILLWAY_LEND_POOLS";
 inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // default "spillway"
 inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder; default: none
 inline constexpr char kReport[] = "SPILLWAY_REPORT";         // file for the JSON report at exit

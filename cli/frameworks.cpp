@@ -126,7 +126,7 @@ std::string DescribePyTorch(const std::string& version, bool is_switched) {
     return begin + "each tensor gets its own allocation, by your " + *own;
   if (own && own->find("expandable_segments:True") != own->npos)
     return begin + "your " + *own +
-           " stays; memory of expandable segments moves only while the job is idle";
+           " stays; memory of expandable segments moves only between the job's turns";
   if (own) return begin + "your " + *own + " stays; tensors move with their segments, not alone";
   if (!is_switched) return begin + "tensors move with their segments, not alone";
   return begin + "each tensor gets its own allocation (" + kPyTorchNames[0] + "=" + kPerTensor +

@@ -190,6 +190,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   if (!options.park.empty()) environment.Set(environment::kPark, options.park);
   if (!options.workspace.empty()) environment.Set(environment::kWorkspace, options.workspace);
   if (!options.learn) environment.Set(environment::kLearn, "off");
+  if (options.lends_pools) environment.Set(environment::kLendPools, "1");
   if (!options.repeats_kernels) environment.Set(environment::kExperiments, "0");
   if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);
   if (!plan_store.empty()) environment.Set(environment::kPlanStore, plan_store);

@@ -143,6 +143,12 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
     {{"no-learn", 0, kNoValue,
       "make no plan: move memory only when something else needs its place"},
      [](RunOptions& run, const std::string&) { run.learn = false; }},
+    {{"lend-pools", 0, kNoValue,
+      "with the agent: pools that the program maps itself (PyTorch's expandable segments) leave "
+      "while it is idle. When it goes on, it waits until others give back memory for the whole "
+      "pool, 10 s at most; then it uses the pool on the host, or with --park=off gets an "
+      "out-of-memory error"},
+     [](RunOptions& run, const std::string&) { run.lends_pools = true; }},
     {{"no-repeat-kernels", 0, kNoValue,
       "never run the program's own kernels more often than it says. By default a job that lacks "
       "memory repeats some, in experiments that show what they do, and to recompute what they "
@@ -209,7 +215,7 @@ void CheckTogether(const RunOptions& options) {
       (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
        !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
        !options.park.empty() || !options.workspace.empty() || !options.call_sites.empty() ||
-       !options.repeats_kernels)) {
+       !options.repeats_kernels || options.lends_pools)) {
     throw Failure(kExitUsage,
                   "--off cannot be combined with --budget, --host, --agent, --park, --workspace, "
                   "--report, --trace, or "

@@ -21,6 +21,7 @@ struct RunOptions {
   std::string trace;
   std::string strategy;         // empty: the library's default
   bool learn = true;            // false: memory moves only on demand
+  bool lends_pools = false;
   bool repeats_kernels = true;  // kernels may run more often than the program says
   std::string plan_store;       // a folder; empty: the user's own
   std::string park;             // auto, host or off; empty: the library's default

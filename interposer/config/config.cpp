@@ -109,6 +109,7 @@ Config ReadConfig(Environment environment) {
   config.learn = reader.Learn(environment::kLearn);
   config.drops_eagerly = reader.Text(environment::kRecompute) == "eager";
   config.repeats_kernels = reader.Text(environment::kExperiments) != "0";
+  config.lends_pools = reader.Text(environment::kLendPools) == "1";
   config.strategy = reader.Text(environment::kStrategy);
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);

@@ -32,6 +32,7 @@ struct Config {
   LearnChoice learn = LearnChoice::kAuto;
   bool drops_eagerly = false;   // for tests
   bool repeats_kernels = true;  // also those that no library documents
+  bool lends_pools = false;     // runs of the program's own mappings leave while the job is idle
   std::string strategy;         // empty: the scheduler's default
   std::string plan_store_path;  // empty: plans are not kept
   std::string report_path;      // empty: no report

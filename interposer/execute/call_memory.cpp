@@ -41,6 +41,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   state_.pointer_safety.RequireFullScan();
   set->must_park = !state_.residency.parking();
   set->ranges.Truncate(set->named);
+  runs_.AddPieces(set);
 }
 
 void CallMemory::Enter(TouchSet* set) {

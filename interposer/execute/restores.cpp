@@ -37,7 +37,8 @@ bool Restores::MakeAllResident(TouchSet* set) {
     return RangesThatFit(*set).size() == set->ranges.size();
   };
   state_.budget.Await(all_fit);
-  if (std::any_of(set->ranges.begin(), set->ranges.end(), IsInRun))
+  if (std::any_of(set->ranges.begin(), set->ranges.end(),
+                  [](const Range* range) { return range->is_released; }))
     state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
       return all_fit() && state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
     });

@@ -71,6 +71,7 @@ void Runs::Release() {
     const bool is_first = IsPiece(range) && !range->is_released && !Beside(range, Side::kBefore);
     if (is_first) ReleaseRun(RunFrom(range));
   }
+  state_.counters.kept_run_bytes = state_.counters.held_run_bytes;
 }
 
 // Calls wrote to pieces that they did not name. So no piece is without content, whatever calls said

@@ -463,7 +463,7 @@ void AgentSession::ServeMemory() {
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
     const bool has_work = !section.may_call() || memory->view().HasWork();
-    if (!has_work) memory->own_memory().ReleaseRuns();
+    if (!has_work && ProcessConfig().lends_pools) memory->own_memory().ReleaseRuns();
     Answered(has_work);
   }
 }

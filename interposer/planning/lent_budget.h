@@ -25,12 +25,14 @@ class LentBudget {
   std::optional<std::uint64_t> Granted(std::uint64_t bytes, bool lends, std::uint64_t now_ns) {
     if (first_ns_ == 0) first_ns_ = now_ns;
     const std::uint64_t whole_bytes = lent_of_bytes_ > bytes_ ? lent_of_bytes_ : bytes_;
+    const bool is_growing = bytes > bytes_;
     bytes_ = bytes;
     const bool is_part = bytes < whole_bytes && (lends || lent_of_bytes_ > 0);
     lent_of_bytes_ = is_part ? whole_bytes : 0;
     is_asleep_ = is_part && lends;
     if (!is_part) return first_ns_ + kPatienceNs;
-    return lends ? kEver : now_ns + kPatienceNs;
+    if (lends) return kEver;
+    return is_growing ? std::optional(now_ns + kPatienceNs) : std::nullopt;
   }
   std::optional<std::uint64_t> Woke(std::uint64_t now_ns) {
     if (!is_asleep_) return std::nullopt;

@@ -10,9 +10,10 @@
 namespace spillway::interposer {
 namespace {
 
-// In turns, runs leave at the end of a turn.
+// In turns, runs leave at the end of a turn, but for what stayed the last time.
 std::int64_t SumOfUnmovable(const Counters& counters, bool is_in_turns) {
-  size_t bytes = is_in_turns ? 0 - counters.held_run_bytes : 0;
+  const size_t kept_bytes = std::min(counters.kept_run_bytes, counters.held_run_bytes);
+  size_t bytes = is_in_turns ? kept_bytes - counters.held_run_bytes : 0;
   for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
   return static_cast<std::int64_t>(bytes);
 }

@@ -114,8 +114,9 @@ struct Counters {
   // Of runs of the program's own mappings (runs.h): those that stay, which are unmovable; those
   // that may leave now. The latter will be unmovable when the job computes again.
   std::size_t held_run_bytes = 0, released_bytes = 0;
-  std::size_t put_off_bytes = 0;  // of wanted_bytes, freed by the program, and needed to recompute
-  std::size_t wanted_bytes = 0;   // what the job would hold with nothing evicted
+  std::size_t kept_run_bytes = 0;  // of them, what the last release had to keep
+  std::size_t put_off_bytes = 0;   // of wanted_bytes, freed by the program, and needed to recompute
+  std::size_t wanted_bytes = 0;    // what the job would hold with nothing evicted
   std::size_t wanted_peak_bytes = 0;
 };
 

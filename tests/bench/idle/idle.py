@@ -50,7 +50,7 @@ class Model:
 
     def begin(self, agent):
         workload = [*self.workload, f"--until={self.folder}/{self.name}"]
-        self.process = self.machine.begin(self.name, self.slot, workload, f"--agent={agent.socket}", "--park=off", "--host=64GiB",
+        self.process = self.machine.begin(self.name, self.slot, workload, f"--agent={agent.socket}", "--lend-pools", "--park=off", "--host=64GiB",
                                           more={"SPILLWAY_SIM_TIMELINE": str(self.timeline)})
 
     def wake(self, nap):

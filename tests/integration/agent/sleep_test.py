@@ -28,7 +28,7 @@ class SleepTest(job_test.JobFixture):
         self.start()
 
     def begin_model(self, name, memory, *more, answers=3, park="off"):
-        return self.begin(f"--memory={memory}", f"--park={park}", f"--agent={self.path}", f"--report={self.folder}/{name}.json",
+        return self.begin(f"--memory={memory}", f"--park={park}", f"--agent={self.path}", "--lend-pools", f"--report={self.folder}/{name}.json",
                           name=name, more=[f"--answers={answers}", *more])
 
     def sleeping(self, name):

@@ -91,7 +91,7 @@ TEST_F(FrameworksTest, SaysWhatTheUsersSettingMeans) {
   setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 1);
   EXPECT_EQ(DescribePyTorch("2.9.0", true),
             "PyTorch 2.9.0: your PYTORCH_ALLOC_CONF=expandable_segments:True stays; memory of "
-            "expandable segments cannot move");
+            "expandable segments moves only between the job's turns");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ TEST(LentBudgetTest, WhatAnIdleJobLendsIsExpectedUntilItIsWhole) {
   EXPECT_EQ(lent.Woke(1000), 1000 + kPatience);
   EXPECT_EQ(lent.Woke(1001), std::nullopt) << "once";
   EXPECT_EQ(lent.Granted(60, false, 2000), 2000 + kPatience) << "a part";
+  EXPECT_EQ(lent.Granted(60, false, 2500), std::nullopt) << "no news";
   EXPECT_EQ(lent.Granted(100, false, 3000), kNewUntil);
   EXPECT_EQ(lent.Granted(60, false, 4000), kNewUntil) << "not lent";
 }
