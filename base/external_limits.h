@@ -13,7 +13,8 @@
 //  1. The driver enforces source 4, so no other source, nor the launcher, raises a budget above it.
 //  2. A value that is not understood is no limit, and one of `problems` says so: what was read,
 //     what is understood, and what holds instead.
-//  3. These limits count all that a process uses. Its budget leaves room for its context.
+//  3. Of several entries of source 4 for a device, the least holds.
+//  4. These limits count all that a process uses. Its budget leaves room for its context.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +39,12 @@ struct ExternalLimit {
   std::optional<int> number;
   std::string uuid;  // or its beginning; with neither: of every device
   std::uint64_t bytes = 0;
-  std::string setting;  // "CUDA_DEVICE_MEMORY_LIMIT_0=8192m"
+  std::string setting;  // "CUDA_DEVICE_MEMORY_LIMIT_0=8192m", at most kMostSettingBytes
+};
+
+struct ExternalProblem {
+  int source = 0;
+  std::string text;
 };
 
 // What a process may hold where it may use `limit_bytes`: its context also needs memory. (A context
@@ -54,6 +60,7 @@ class ExternalLimits {
   static constexpr int kNvidiasSource = 1, kHamisSource = 2, kVgpuManagersSource = 3,
                        kDriversSource = 4;
   static constexpr int kMostDevices = 16;  // as HAMi and vgpu-manager
+  static constexpr std::size_t kMostSettingBytes = 512;
 
   static ExternalLimits Read(Environment environment) {
     ExternalLimits limits;
@@ -65,31 +72,45 @@ class ExternalLimits {
   }
 
   const ExternalLimit* FirstFor(const DeviceName& device) const {
-    for (const ExternalLimit& limit : limits_)
-      if (Names(limit, device)) return &limit;
+    for (const ExternalLimit& limit : limits_) {
+      if (Names(limit, device)) return limit.source == kDriversSource ? DriversFor(device) : &limit;
+    }
     return nullptr;
   }
+  // The least: the driver's own choice among several is not documented.
   const ExternalLimit* DriversFor(const DeviceName& device) const {
-    for (const ExternalLimit& limit : limits_)
-      if (limit.source == kDriversSource && Names(limit, device)) return &limit;
-    return nullptr;
+    const ExternalLimit* least = nullptr;
+    for (const ExternalLimit& limit : limits_) {
+      if (limit.source == kDriversSource && Names(limit, device) &&
+          (least == nullptr || limit.bytes < least->bytes))
+        least = &limit;
+    }
+    return least;
   }
 
   bool empty() const { return limits_.empty(); }
-  const std::vector<std::string>& problems() const { return problems_; }
-
- private:
-  struct Variable {
-    std::string name, value;
-    std::string setting() const { return name + "=" + value; }
-  };
-  static constexpr char kSizes[] = "a size like 8192m or 8G";
+  const std::vector<ExternalLimit>& all() const { return limits_; }
+  const std::vector<ExternalProblem>& problems() const { return problems_; }
 
   static bool Names(const ExternalLimit& limit, const DeviceName& device) {
     if (!limit.uuid.empty())
       return size_text::LowerCase(device.uuid).starts_with(size_text::LowerCase(limit.uuid));
     return !limit.number || *limit.number == device.number;
   }
+
+ private:
+  struct Variable {
+    std::string name, value;
+    std::string setting() const { return Cut(name + "=" + value); }
+  };
+  // Reports and messages have bounded room.
+  static std::string Cut(std::string setting) {
+    if (setting.size() > kMostSettingBytes)
+      setting.replace(kMostSettingBytes - 3, setting.npos, "...");
+    return setting;
+  }
+
+  static constexpr char kSizes[] = "a size like 8192m or 8G";
 
   // An empty variable counts as unset.
   static std::optional<Variable> Get(Environment environment, const std::string& name) {
@@ -110,15 +131,16 @@ class ExternalLimits {
     return text;
   }
 
-  void Complain(const std::string& setting, const std::string& understood,
+  void Complain(int source, const std::string& setting, const std::string& understood,
                 const std::string& holds = "no budget is taken from it") {
     std::string problem = setting + " is not understood: it may be " + understood + "; " + holds;
-    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end())
-      problems_.push_back(std::move(problem));
+    const auto is_same = [&](const ExternalProblem& one) { return one.text == problem; };
+    if (std::none_of(problems_.begin(), problems_.end(), is_same))
+      problems_.push_back({source, std::move(problem)});
   }
 
   void Add(int source, std::optional<int> number, std::uint64_t bytes, std::string setting) {
-    limits_.push_back({source, number, "", bytes, std::move(setting)});
+    limits_.push_back({source, number, "", bytes, Cut(std::move(setting))});
   }
 
   // 0: sets nothing.
@@ -131,7 +153,7 @@ class ExternalLimits {
     if (size_text::TakeDigits(rest, number, digits) && rest.empty() && number >= least &&
         number <= kMost)
       return number << 20;
-    Complain(variable->setting(), "a whole number of MiB, like 8192");
+    Complain(kNvidiasSource, variable->setting(), "a whole number of MiB, like 8192");
     return 0;
   }
 
@@ -148,8 +170,8 @@ class ExternalLimits {
     const bool limit_counts =
         limit_bytes > 0 && (request_bytes == 0 || limit_bytes < request_bytes);
     if (request_bytes > 0 && limit_counts)
-      problems_.push_back(request->setting() + " is above " + limit->setting() +
-                          ": the smaller one holds");
+      problems_.push_back({kNvidiasSource, request->setting() + " is above " + limit->setting() +
+                                               ": the smaller one holds"});
     if (limit_counts)
       Add(kNvidiasSource, std::nullopt, limit_bytes, limit->setting());
     else if (request_bytes > 0)
@@ -177,7 +199,7 @@ class ExternalLimits {
     const std::optional<std::uint64_t> bytes = Bytes(variable.value);
     const bool means_none = bytes == 0U && source == kHamisSource;
     if (means_none) return;
-    if (bytes.value_or(0) == 0) return Complain(variable.setting(), kSizes);
+    if (bytes.value_or(0) == 0) return Complain(source, variable.setting(), kSizes);
     const std::uint64_t device_bytes = ratio ? Over(*bytes, *ratio) : *bytes;
     std::string setting = variable.setting();
     if (device_bytes != *bytes) setting += " over " + ratio->setting();
@@ -189,7 +211,7 @@ class ExternalLimits {
     std::string_view rest = ratio.value;
     const std::optional<size_text::Decimal> number = size_text::TakeDecimal(rest);
     if (!number || !rest.empty() || number->whole > 1'000'000) {
-      Complain(ratio.setting(), "a number like 1.5", "the limit holds whole");
+      Complain(kVgpuManagersSource, ratio.setting(), "a number like 1.5", "the limit holds whole");
       return bytes;
     }
     const auto billionths =
@@ -218,8 +240,8 @@ class ExternalLimits {
     if (TakeKey(Trimmed(entry.substr(0, equals)), limit) && limit.bytes > 0)
       limits_.push_back(std::move(limit));
     else
-      Complain(variable.setting(), "a list like 0=8G,1=512M, or GPU-UUID=8G",
-               "'" + std::string(entry) + "' of it sets no budget");
+      Complain(kDriversSource, variable.setting(), "a list like 0=8G,1=512M, or GPU-UUID=8G",
+               "'" + Cut(std::string(entry)) + "' of it sets no budget");
   }
 
   static bool TakeKey(std::string_view key, ExternalLimit& limit) {
@@ -235,7 +257,7 @@ class ExternalLimits {
   }
 
   std::vector<ExternalLimit> limits_;  // in the order of the sources
-  std::vector<std::string> problems_;
+  std::vector<ExternalProblem> problems_;
 };
 
 struct DeviceBudget {

@@ -1,10 +1,15 @@
 #include "cli/cdi_command.h"
 
+#include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/path.h"
 #include "base/size_text.h"
 #include "cli/failure.h"
 #include "cli/help.h"
@@ -25,8 +30,6 @@ struct CdiOptions {
   std::string output;
   bool help = false;
 };
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 std::uint64_t ParseBudget(const std::string& value) {
   const std::optional<base::Size> size = base::ParseSize(value);
@@ -57,19 +60,52 @@ constexpr OptionRow<CdiOptions> kCdiRows[] = {
     HelpRow<CdiOptions>(),
 };
 
+// Folders of the whole system, which no container may get.
+bool IsSystemFolder(const std::filesystem::path& folder) {
+  constexpr std::array kFolders{"/",    "/run",     "/var", "/var/run",
+                                "/tmp", "/var/tmp", "/etc", "/dev"};
+  for (const char* const one : kFolders)
+    if (folder == one || folder == base::Canonical(one)) return true;
+  return false;
+}
+
+bool HoldsTheAgentsSocket(const std::filesystem::path& folder, const std::string& socket) {
+  const char* const set = std::getenv(environment::kSocket);
+  const std::string named = set == nullptr ? "" : set;
+  return base::IsInFolder(environment::kDefaultSocket, folder) ||
+         (named.starts_with('/') && base::Canonical(named) != socket &&
+          base::IsInFolder(named, folder));
+}
+
+// Its folder without links, dots and double slashes: the specification names what was checked.
+std::string CheckedJobSocket(const std::string& written) {
+  const auto refused = [&](const std::string& why, const std::string& remedy) {
+    return Failure(kExitUsage, "--job-socket cannot be '" + written + "'", why, remedy);
+  };
+  const std::string own =
+      "name [agent] job_socket of the agent's configuration, in a folder of its "
+      "own, for example --job-socket " +
+      std::string(kJobSocket);
+  const std::filesystem::path path(written), name = path.filename();
+  if (!path.is_absolute())
+    throw refused("a container gets its folder, so it takes an absolute path", own);
+  if (name.empty() || name == "." || name == "..") throw refused("it names no file", own);
+  const std::filesystem::path folder = base::Canonical(path.parent_path());
+  if (folder.empty()) throw refused("its folder cannot be resolved", own);
+  if (HoldsTheAgentsSocket(folder, folder / name))
+    throw refused(
+        "in its folder is the agent's other socket, through which a container's root "
+        "would operate the node",
+        own);
+  if (IsSystemFolder(folder)) throw refused("a container would get all of " + folder.string(), own);
+  return folder / name;
+}
+
 base::ContainerNeeds NeedsOf(const CdiOptions& cdi, const Installation& installation) {
-  if (cdi.has_agent && (cdi.socket.empty() || cdi.socket.front() != '/'))
-    throw Failure(kExitUsage, "--job-socket cannot be '" + cdi.socket + "'",
-                  "a container gets its folder, so it takes an absolute path",
-                  "write for example --job-socket " + std::string(kJobSocket));
-  if (cdi.has_agent && FolderOf(cdi.socket) == "/run/spillway")
-    throw Failure(kExitUsage, "--job-socket cannot be '" + cdi.socket + "'",
-                  "in its folder is the agent's other socket, through which a container's root "
-                  "would operate the node",
-                  "set [agent] job_socket to a path in a folder of its own, and name it here");
+  const std::string socket = cdi.has_agent ? CheckedJobSocket(cdi.socket) : "";
   CheckPreloadLibrary(installation);
   return {.library = installation.preload_library,
-          .job_socket = cdi.has_agent ? cdi.socket : "",
+          .job_socket = socket,
           .sets_frameworks = cdi.sets_frameworks,
           .budget_bytes = cdi.budget_bytes};
 }
@@ -109,7 +145,8 @@ int RunCdi(const std::vector<std::string>& arguments) {
     std::fputs(text.c_str(), stdout);
     return 0;
   }
-  if (const base::Status written = base::ReplaceFile(cdi.output, text); !written.ok())
+  if (const base::Status written = base::ReplaceFile(cdi.output, text, {.mode = 0644});
+      !written.ok())
     throw Failure(kExitRefused, written.error());
   std::fprintf(stderr, "spillway: wrote %s: podman run --device %s=%s ...\n", cdi.output.c_str(),
                kKind, kDevice);

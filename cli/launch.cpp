@@ -180,6 +180,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const OwnBudget own_budget =
       DecideOwnBudget(options.budget, budget_bytes, machine.accelerator.device_uuids,
                       machine.accelerator.device_count);
+  AddNote(launch, "warning: ", own_budget.warning);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
   if (!options.agent.empty()) environment.Set(environment::kAgent, AbsoluteAddress(options.agent));

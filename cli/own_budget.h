@@ -15,10 +15,11 @@ namespace spillway::cli {
 struct OwnBudget {
   std::vector<base::DeviceBudget> devices;  // at least one
   std::string written;                      // --budget's value; empty: none
+  std::string warning = {};                 // of an entry that names no device; empty: none
 };
 
-// Throws Failure (125) for limits that cannot be understood or kept, unless `asked` comes before
-// them.
+// Throws Failure (125) for limits that cannot be understood or kept, unless `asked`, or a source
+// that speaks for every device, comes before them.
 OwnBudget DecideOwnBudget(const std::optional<base::Size>& asked, std::uint64_t asked_bytes,
                           const std::vector<std::string>& device_uuids, int device_count);
 

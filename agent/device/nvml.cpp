@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/config/device_uuid.h"
+#include "agent/device/process_list.h"
 
 namespace spillway::agent {
 namespace {
@@ -73,7 +74,6 @@ std::map<std::string, int64_t> Nvml::UsedBytes() const {
 
 DeviceProcesses Nvml::UsedByProcesses() const {
   constexpr unsigned most = 4096;
-  constexpr unsigned long long not_available = ~0ULL;
   DeviceProcesses found_processes;
   if (processes_ == nullptr) return found_processes;
   for (const Found& found : Find()) {
@@ -81,29 +81,28 @@ DeviceProcesses Nvml::UsedByProcesses() const {
     unsigned count = most;
     if (processes_(found.handle, &count, processes.data()) != nvml::kSuccess) continue;
     found_processes.devices.insert(found.uuid);
-    for (unsigned i = 0; i < std::min(count, most); ++i) {
-      if (processes[i].used_bytes == not_available) continue;
-      found_processes.uses.push_back(
-          {static_cast<pid_t>(processes[i].pid), found.uuid,
-           static_cast<int64_t>(std::min<unsigned long long>(processes[i].used_bytes, INT64_MAX))});
-    }
+    AddProcesses(found.uuid, static_cast<int64_t>(found.memory.total),
+                 {processes.data(), std::min(count, most)}, found_processes);
   }
   return found_processes;
 }
 
 std::optional<NativeLimits> Nvml::LimitsOf(const std::string& uuid,
                                            const std::string& group) const {
+  if (limits_ == nullptr) return NativeLimits{};
   nvml::Device device = nullptr;
+  if (!works_ || by_uuid_ == nullptr || group.empty() ||
+      by_uuid_(uuid.c_str(), &device) != nvml::kSuccess)
+    return std::nullopt;
   nvml::MemoryLimits read{};
   read.group = group.c_str();
-  if (!works_ || by_uuid_ == nullptr || limits_ == nullptr || group.empty() ||
-      by_uuid_(uuid.c_str(), &device) != nvml::kSuccess || limits_(device, &read) != nvml::kSuccess)
-    return std::nullopt;
+  const nvml::Result result = limits_(device, &read);
+  if (result == nvml::kNotSupported) return NativeLimits{};
+  if (result != nvml::kSuccess) return std::nullopt;
   const auto bytes = [](unsigned long long value) {
     return static_cast<int64_t>(std::min<unsigned long long>(value, INT64_MAX));
   };
-  const NativeLimits limits{bytes(read.soft_bytes), bytes(read.hard_bytes)};
-  return limits == NativeLimits{} ? std::nullopt : std::optional(limits);
+  return NativeLimits{bytes(read.soft_bytes), bytes(read.hard_bytes)};
 }
 
 std::string Nvml::BusIdOf(nvml::Device handle) const {

@@ -32,8 +32,8 @@ class Nvml {
 
   // Without commands, groups and limits.
   DeviceProcesses UsedByProcesses() const;
-  // Of a control group's folder. nullopt: the driver has no such limits (before r615), or none is
-  // set. Never tried with a real driver.
+  // Of a control group's folder. nullopt: the driver does not tell. One before r615 has none. Never
+  // tried with a real driver.
   std::optional<NativeLimits> LimitsOf(const std::string& uuid, const std::string& group) const;
 
  private:

@@ -3,42 +3,33 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <thread>
+#include <utility>
 
 #include "agent/device/nvml.h"
+#include "agent/device/process_counter.h"
+#include "agent/device/process_list.h"
 #include "base/clock.h"
-#include "base/file.h"
 
 namespace spillway::agent {
 namespace {
 
-std::string CommandOf(pid_t pid) {
-  std::string name =
-      base::ReadFile("/proc/" + std::to_string(pid) + "/comm").optional().value_or("");
-  if (name.ends_with('\n')) name.pop_back();
-  return name;
-}
-
-// The folder of its group in the one hierarchy of version 2. Other hierarchies have no such limits.
-std::string GroupOf(pid_t pid) {
-  const std::string groups =
-      base::ReadFile("/proc/" + std::to_string(pid) + "/cgroup").optional().value_or("");
-  const size_t line = groups.starts_with("0::/") ? 0 : groups.find("\n0::/");
-  if (line == std::string::npos) return "";
-  const size_t begin = groups.find('/', line);
-  return "/sys/fs/cgroup" + groups.substr(begin, groups.find('\n', begin) - begin);
-}
-
-std::shared_ptr<const DeviceProcesses> Count(const Nvml& nvml) {
-  auto processes = std::make_shared<DeviceProcesses>(nvml.UsedByProcesses());
-  for (ProcessUse& use : processes->uses) {
-    use.command = CommandOf(use.pid);
-    use.group = GroupOf(use.pid);
-    use.limits = nvml.LimitsOf(use.uuid, use.group);
+class NvmlSource : public ProcessSource {
+ public:
+  bool works() const override { return nvml_.works(); }
+  DeviceProcesses Count() const override {
+    DeviceProcesses processes = nvml_.UsedByProcesses();
+    for (ProcessUse& use : processes.uses) {
+      use.command = CommandOf(use.pid);
+      use.group = GroupOf(use.pid);
+      use.limits = nvml_.LimitsOf(use.uuid, use.group);
+    }
+    return processes;
   }
-  return processes;
-}
+
+ private:
+  const Nvml nvml_;
+};
 
 }  // namespace
 
@@ -48,6 +39,7 @@ struct ProcessWatch::Shared {
   bool ends = false;                              // guarded by mutex
   std::shared_ptr<const DeviceProcesses> latest;  // guarded by mutex
   uint64_t counted_ns = 0;                        // guarded by mutex
+  std::vector<std::string> notes;                 // guarded by mutex
 };
 
 ProcessWatch::ProcessWatch(int64_t interval_ns) : shared_(std::make_shared<Shared>()) {
@@ -66,17 +58,21 @@ std::shared_ptr<const DeviceProcesses> ProcessWatch::Latest() const {
   return age_ns <= static_cast<uint64_t>(kMostAgeNs) ? shared_->latest : nullptr;
 }
 
-// A library that does not work yet is opened anew: the driver may be loaded later.
+std::vector<std::string> ProcessWatch::TakeNotes() {
+  const std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->notes, {});
+}
+
 void ProcessWatch::Run(Shared& shared, int64_t interval_ns) {
-  std::optional<Nvml> nvml;
+  ProcessCounter counter([] { return std::make_unique<NvmlSource>(); });
   std::unique_lock lock(shared.mutex);
   while (!shared.ends) {
     lock.unlock();
-    if (!nvml || !nvml->works()) nvml.emplace();
-    std::shared_ptr<const DeviceProcesses> counted = Count(*nvml);
+    std::shared_ptr<const DeviceProcesses> counted = counter.Count();
     lock.lock();
     shared.latest = std::move(counted);
     shared.counted_ns = base::MonotonicNs();
+    for (std::string& note : counter.TakeNotes()) shared.notes.push_back(std::move(note));
     shared.ended.wait_for(lock, std::chrono::nanoseconds(interval_ns), [&] { return shared.ends; });
   }
 }

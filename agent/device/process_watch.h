@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "agent/node/device_processes.h"
 
@@ -24,6 +26,8 @@ class ProcessWatch {
 
   // Null: there is no count, or none of late.
   std::shared_ptr<const DeviceProcesses> Latest() const;
+  // For the log; each is told once.
+  std::vector<std::string> TakeNotes();
 
  private:
   struct Shared;

@@ -483,7 +483,10 @@ base::Status Agent::SaveState() {
 void Agent::Publish() {
   if (NowNs() < next_publish_ns_) return;
   next_publish_ns_ = NowNs() + kPublishNs;
-  if (process_watch_) node_->NoteProcesses(process_watch_->Latest());
+  if (process_watch_) {
+    node_->NoteProcesses(process_watch_->Latest());
+    for (const std::string& note : process_watch_->TakeNotes()) LogWarning(note);
+  }
   auto report = std::make_shared<NodeReport>(node_->Report(NowNs()));
   report->config_read_s = config_read_s_;
   latest_.Set(std::move(report));

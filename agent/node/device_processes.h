@@ -24,10 +24,9 @@ struct ProcessUse {
   pid_t pid = 0;  // in the agent's namespace, where the agent sees the host's processes
   std::string uuid;
   int64_t bytes = 0;
-  std::string command = {};  // empty: unknown
-  std::string group = {};    // its control group's folder; empty: unknown
-  std::optional<NativeLimits> limits =
-      {};  // of that group; nullopt: the driver has none, or does not tell
+  std::string command = {};                 // empty: unknown
+  std::string group = {};                   // its control group's folder; empty: unknown
+  std::optional<NativeLimits> limits = {};  // of that group; nullopt: the driver does not tell
 };
 
 struct DeviceProcesses {

@@ -87,11 +87,16 @@ class Reader {
   Config* const config_;
 };
 
-// Somebody meant a limit, so silence would be wrong.
+// Somebody meant a limit, so silence would be wrong. Beside a budget only the driver's limit
+// counts.
 void ComplainOfLimits(Config& config) {
-  const std::vector<std::string>& problems = config.external_limits.problems();
-  config.problems.insert(config.problems.end(), problems.begin(), problems.end());
-  if (!problems.empty() && config.external_limits.empty() && config.agent.empty())
+  const std::vector<base::ExternalProblem>& problems = config.external_limits.problems();
+  for (const base::ExternalProblem& problem : problems) {
+    if (!config.budget_bytes || problem.source == base::ExternalLimits::kDriversSource)
+      config.problems.push_back(problem.text);
+  }
+  if (!problems.empty() && config.external_limits.empty() && config.agent.empty() &&
+      !config.budget_bytes)
     config.problems.emplace_back("no other limit is set, so the job may use the whole device");
 }
 
@@ -118,7 +123,7 @@ Config ReadConfig(Environment environment) {
   config.agent = reader.Text(environment::kAgent);
   config.agent_required = reader.Flag(environment::kAgentRequired);
   if (config.agent_required && config.agent.empty()) config.agent = environment::kDefaultSocket;
-  if (!config.budget_bytes) ComplainOfLimits(config);
+  ComplainOfLimits(config);
   config.peak_path = reader.Text(environment::kPeakFile);
   config.call_sites_every = reader.PositiveNumber(environment::kCallSites, UINT64_MAX);
   config.shows_progress = reader.Flag(environment::kProgress);

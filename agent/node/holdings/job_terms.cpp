@@ -89,11 +89,12 @@ std::map<std::pair<JobId, DeviceId>, int64_t> JobTerms::NativeBudgets() const {
   for (const auto& [id, job] : table_.jobs()) {
     for (const DeviceId device : table_.DevicesOf(job)) {
       const std::string& uuid = facts_.devices.at(static_cast<size_t>(device)).name;
+      const NativeBudget told = NativeBudgetOf(job, uuid, table_, *facts_.processes);
+      std::optional<int64_t> bytes = told.bytes;
       const auto known = native_budgets_.find({id, device});
-      if (facts_.processes->devices.count(uuid) == 0 && known != native_budgets_.end())
-        budgets[{id, device}] = known->second;  // the driver does not tell now
-      else if (const auto budget = NativeBudgetOf(job, uuid, table_, *facts_.processes))
-        budgets[{id, device}] = *budget;
+      if (!told.is_told && known != native_budgets_.end())
+        bytes = std::min(bytes.value_or(INT64_MAX), known->second);
+      if (bytes) budgets[{id, device}] = *bytes;
     }
   }
   return budgets;

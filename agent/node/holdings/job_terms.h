@@ -4,7 +4,8 @@
 // Invariants
 //  1. A job's own limits only lower its terms. A stated limit only lowers the configured one.
 //  2. A refused or dry change leaves everything as it was.
-//  3. No limit is above what the driver's own limits leave (table/native_budget.h).
+//  3. No limit is above what the driver's own limits leave (table/native_budget.h). While the
+//     driver does not tell of a process, what it told last holds.
 //  4. A job that returns to a new agent in time gets the terms that an operator had set.
 #pragma once
 

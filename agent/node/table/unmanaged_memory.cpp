@@ -12,13 +12,15 @@ namespace {
 
 using Place = std::pair<pid_t, DeviceId>;
 
-// What the processes that have registered a device say that they hold there.
-std::map<Place, int64_t> Reported(const SessionTable& table) {
+// What the processes that have registered a device say that they hold there, within what they are
+// budgeted: a report is the process's own word.
+std::map<Place, int64_t> Reported(const SessionTable& table, const Arbiter& arbiter) {
   std::map<Place, int64_t> reported;
   for (const auto& [id, session] : table.sessions()) {
     for (const auto& [number, registration] : session.registrations)
       AddTo(reported[{session.peer->pid(), registration.device}],
-            registration.usage.resident_bytes);
+            std::min(registration.usage.resident_bytes,
+                     arbiter.BudgetedTo(ProcessOf(session, registration.device))));
   }
   return reported;
 }
@@ -34,8 +36,9 @@ int64_t UnmanagedBytes(const ProcessUse& use, const std::map<Place, int64_t>& re
 
 }  // namespace
 
-void AddUnmanaged(const DeviceProcesses& processes, const SessionTable& table, NodeReport& report) {
-  const std::map<Place, int64_t> reported = Reported(table);
+void AddUnmanaged(const DeviceProcesses& processes, const SessionTable& table,
+                  const Arbiter& arbiter, NodeReport& report) {
+  const std::map<Place, int64_t> reported = Reported(table, arbiter);
   for (DeviceReport& device : report.devices) {
     if (processes.devices.count(device.uuid) == 0) continue;
     device.unmanaged_bytes = 0;

@@ -32,6 +32,12 @@ class ExternalLimitsTest : public testing::Test {
     return limit == nullptr ? -1 : static_cast<std::int64_t>(limit->bytes / kMiB);
   }
 
+  static std::vector<std::string> Problems(const ExternalLimits& limits) {
+    std::vector<std::string> texts;
+    for (const ExternalProblem& problem : limits.problems()) texts.push_back(problem.text);
+    return texts;
+  }
+
   std::map<std::string, std::string> variables_;
 };
 
@@ -75,7 +81,7 @@ TEST_F(ExternalLimitsTest, ARequestAboveItsLimitIsNamedAndTheLimitHolds) {
       Read({{"NVIDIA_GPU_MEMORY_REQUEST", "8192"}, {"NVIDIA_GPU_MEMORY_LIMIT", "4096"}});
 
   EXPECT_EQ(Mebibytes(limits, 0), 4096);
-  EXPECT_EQ(limits.problems(),
+  EXPECT_EQ(Problems(limits),
             std::vector<std::string>{"NVIDIA_GPU_MEMORY_REQUEST=8192 is above "
                                      "NVIDIA_GPU_MEMORY_LIMIT=4096: the smaller one holds"});
 }
@@ -126,7 +132,7 @@ TEST_F(ExternalLimitsTest, VgpuManagersNonsenseIsNamed) {
 
   EXPECT_EQ(Mebibytes(limits, 0), -1);
   EXPECT_EQ(Mebibytes(limits, 1), 8192);
-  EXPECT_EQ(limits.problems(),
+  EXPECT_EQ(Problems(limits),
             (std::vector<std::string>{
                 "CUDA_MEM_RATIO=much is not understood: it may be a number like 1.5; the limit "
                 "holds whole",
@@ -151,6 +157,25 @@ TEST_F(ExternalLimitsTest, TheBeginningOfAUuidIsEnough) {
   EXPECT_EQ(Mebibytes(Read({{"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "GPU-8369=2G"}}), 3), -1);
 }
 
+TEST_F(ExternalLimitsTest, OfSeveralMpsEntriesForADeviceTheLeastHolds) {
+  for (const char* const value : {"0=3G,GPU-7369=2G", "GPU-7369=2G,0=3G", "0=2G,0=3G"}) {
+    const ExternalLimits limits = Read({{"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", value}});
+    EXPECT_EQ(Mebibytes(limits, 0), 2048) << value;
+    EXPECT_EQ(limits.DriversFor({0, kUuid})->bytes, 2048 * kMiB) << value;
+  }
+}
+
+TEST_F(ExternalLimitsTest, AProblemNamesItsSource) {
+  const ExternalLimits limits = Read({{"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "all"},
+                                      {"CUDA_MEM_LIMIT", "x"},
+                                      {"CUDA_DEVICE_MEMORY_LIMIT_2", "x"},
+                                      {"NVIDIA_GPU_MEMORY_LIMIT", "x"}});
+  std::vector<int> sources;
+  for (const ExternalProblem& problem : limits.problems()) sources.push_back(problem.source);
+
+  EXPECT_EQ(sources, (std::vector<int>{1, 2, 3, 4}));
+}
+
 TEST_F(ExternalLimitsTest, EachUnreadableValueIsNamed) {
   const struct {
     const char *name, *value;
@@ -173,8 +198,8 @@ TEST_F(ExternalLimitsTest, EachUnreadableValueIsNamed) {
     const std::string setting = std::string(one.name) + "=" + one.value;
     EXPECT_TRUE(limits.empty()) << setting;
     ASSERT_EQ(limits.problems().size(), 1U) << setting;
-    EXPECT_EQ(limits.problems()[0].rfind(setting + " is not understood: it may be ", 0), 0U)
-        << limits.problems()[0];
+    EXPECT_EQ(Problems(limits)[0].rfind(setting + " is not understood: it may be ", 0), 0U)
+        << Problems(limits)[0];
   }
 }
 
@@ -183,6 +208,17 @@ TEST_F(ExternalLimitsTest, OneBadEntryOfAnMpsListLeavesTheOthers) {
 
   EXPECT_EQ(Mebibytes(limits, 1), 2048);
   EXPECT_EQ(limits.problems().size(), 2U);
+}
+
+// The report's room is bounded: what does not fit would break its JSON.
+TEST_F(ExternalLimitsTest, ALongSettingIsCut) {
+  const std::string zeros(100'000, '0');
+  const ExternalLimits limits = Read({{"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=2G," + zeros}});
+
+  ASSERT_EQ(Mebibytes(limits, 0), 2048);
+  EXPECT_EQ(limits.FirstFor({0, kUuid})->setting.size(), ExternalLimits::kMostSettingBytes);
+  ASSERT_EQ(limits.problems().size(), 1U);
+  EXPECT_LT(limits.problems()[0].text.size(), 2000U);
 }
 
 TEST_F(ExternalLimitsTest, SourcesSpeakInTheirOrder) {

@@ -60,6 +60,39 @@ TEST_F(OwnBudgetTest, WhatCannotBeUnderstoodIsRefusedUnlessTheCommandLineComesFi
   }
 }
 
+TEST_F(OwnBudgetTest, NonsenseOfALowerSourceStopsNoJob) {
+  Set("CUDA_DEVICE_MEMORY_LIMIT", "1600m");
+  Set("CUDA_MEM_LIMIT", "most");
+
+  EXPECT_EQ(DescribeBudget(Decide()),
+            "budget 1572864000 bytes (1.4 GiB, by CUDA_DEVICE_MEMORY_LIMIT=1600m)");
+}
+
+TEST_F(OwnBudgetTest, NonsenseBelowASourceThatLeavesADeviceOpenIsRefused) {
+  Set("CUDA_DEVICE_MEMORY_LIMIT_0", "1600m");
+  Set("CUDA_MEM_LIMIT", "most");
+
+  EXPECT_THROW(Decide(), Failure);
+}
+
+TEST_F(OwnBudgetTest, NonsenseOfAHigherSourceIsRefused) {
+  Set("NVIDIA_GPU_MEMORY_LIMIT", "most");
+  Set("CUDA_DEVICE_MEMORY_LIMIT", "1600m");
+
+  EXPECT_THROW(Decide(), Failure);
+}
+
+TEST_F(OwnBudgetTest, AnMpsEntryThatNamesNoDeviceIsNoted) {
+  Set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1600m,GPU-b=1600m");
+  EXPECT_EQ(Decide().warning, "");
+  Set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1600m,2=1600m");
+  EXPECT_EQ(Decide().warning,
+            "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1600m,2=1600m: no device here is 2, so that entry "
+            "limits nothing");
+  Set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "GPU-cc=1600m");
+  EXPECT_THAT(Decide("1GiB").warning, HasSubstr("no device here is GPU-cc"));
+}
+
 TEST_F(OwnBudgetTest, LessThanAJobNeedsIsRefused) {
   Set("CUDA_DEVICE_MEMORY_LIMIT_1", "4m");
   EXPECT_THROW(Decide(), Failure);

@@ -38,21 +38,25 @@ TEST_F(JobTermsTest, OwnLimitsOnlyLower) {
 }
 
 TEST_F(JobTermsTest, TheDriversOwnLimitsLowerARunningJobsLimit) {
-  const auto count = [&](NativeLimits limits) {
+  const auto count = [&](std::optional<NativeLimits> limits) {
     facts_.processes = std::make_shared<DeviceProcesses>(
         DeviceProcesses{{"GPU-0"}, {{7, "GPU-0", 1, "train", "/a", limits}}});
     terms_.RefreshIfLimitsChanged();
     return arbiter_.Tenancies().at(0).terms.memory.limit;
   };
 
-  EXPECT_EQ(count({1600 << 20, INT64_MAX}), 1500 << 20);
+  EXPECT_EQ(count(NativeLimits{1600 << 20, INT64_MAX}), 1500 << 20);
   EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20);
   facts_.processes = nullptr;
   terms_.RefreshIfLimitsChanged();
   facts_.processes = std::make_shared<DeviceProcesses>();
   terms_.RefreshIfLimitsChanged();
   EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20) << "the driver does not tell";
-  EXPECT_EQ(count({}), 10 * kGigabyte) << "the driver's limit is gone";
+  EXPECT_EQ(count(std::nullopt), 1500 << 20) << "the driver does not tell of the group";
+  facts_.processes = std::make_shared<DeviceProcesses>(DeviceProcesses{{"GPU-0"}, {}});
+  terms_.RefreshIfLimitsChanged();
+  EXPECT_EQ(terms_.Of(job_, kDevice).memory.limit, 1500 << 20) << "the process is not listed";
+  EXPECT_EQ(count(NativeLimits{}), 10 * kGigabyte) << "the driver's limit is gone";
 }
 
 TEST_F(JobTermsTest, TheArbiterGetsAChange) {

@@ -7,18 +7,27 @@ namespace {
 
 class UnmanagedMemoryTest : public PartTest {
  protected:
-  UnmanagedMemoryTest() { report_.devices = {{0, "GPU-0", ""}, {1, "GPU-1", ""}}; }
+  UnmanagedMemoryTest() {
+    report_.devices = {{0, "GPU-0", ""}, {1, "GPU-1", ""}};
+    arbiter_.SetDevice(kDevice, 10 * kGigabyte);
+  }
 
-  // Connected, and holds so much on the first device.
-  void Manage(pid_t pid, int64_t resident_bytes) {
+  // Connected, and holds so much on the first device, within its budget.
+  Session& Manage(pid_t pid, int64_t resident_bytes) {
     Session& session = NewJobSession("local-" + std::to_string(pid), pid);
-    Register(session, 0, DeviceId{0}).usage.resident_bytes = resident_bytes;
+    Register(session, 0, kDevice).usage.resident_bytes = resident_bytes;
+    Terms terms;
+    terms.memory.limit = 4 * kGigabyte;
+    arbiter_.Join(ProcessOf(session, kDevice), terms, {resident_bytes}, 0);
+    arbiter_.Decide(0);
+    return session;
   }
   const DeviceReport& Look(std::vector<ProcessUse> uses) {
-    AddUnmanaged({{"GPU-0"}, std::move(uses)}, table_, report_);
+    AddUnmanaged({{"GPU-0"}, std::move(uses)}, table_, arbiter_, report_);
     return report_.devices[0];
   }
 
+  Arbiter arbiter_{ArbiterRules{}};
   NodeReport report_;
 };
 
@@ -43,6 +52,13 @@ TEST_F(UnmanagedMemoryTest, AJobsProcessThatAlsoBypassesIsUnmanagedBeyondThat) {
   EXPECT_EQ(Look({{7, "GPU-0", 4 * kGigabyte + kContextBytes + 5, "train"}}).unmanaged_bytes, 5);
 }
 
+TEST_F(UnmanagedMemoryTest, AReportAboveTheProcessesBudgetHidesNothing) {
+  Session& session = Manage(7, 4 * kGigabyte);
+  session.Find(0)->usage.resident_bytes = INT64_MAX;
+
+  EXPECT_EQ(Look({{7, "GPU-0", 9 * kGigabyte + kContextBytes}}).unmanaged_bytes, 5 * kGigabyte);
+}
+
 TEST_F(UnmanagedMemoryTest, EachProcessOfAJobHasAContextOfItsOwn) {
   Manage(7, 0);
   Manage(8, 0);
@@ -52,7 +68,7 @@ TEST_F(UnmanagedMemoryTest, EachProcessOfAJobHasAContextOfItsOwn) {
 
 TEST_F(UnmanagedMemoryTest, ADeviceThatAProcessHasNotRegisteredIsUnmanaged) {
   Manage(7, 4 * kGigabyte);
-  AddUnmanaged({{"GPU-0", "GPU-1"}, {{7, "GPU-1", kGigabyte}}}, table_, report_);
+  AddUnmanaged({{"GPU-0", "GPU-1"}, {{7, "GPU-1", kGigabyte}}}, table_, arbiter_, report_);
 
   EXPECT_EQ(report_.devices[0].unmanaged_bytes, 0);
   EXPECT_EQ(report_.devices[1].unmanaged_bytes, kGigabyte);
