@@ -101,14 +101,14 @@ TEST(ConfigTest, LearningDefaultsToAuto) {
 }
 
 // The driver enforces its limit whatever the budget, so an unreadable one is not silent.
-const char* UnreadableLimits(const char* name) {
-  if (std::strcmp(name, "SPILLWAY_BUDGET") == 0) return "1073741824";
-  if (std::strcmp(name, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") == 0) return "2Q";
-  return std::strcmp(name, "CUDA_MEM_LIMIT") == 0 ? "2Q" : nullptr;
-}
-
 TEST(ConfigTest, BesideABudgetOnlyTheDriversUnreadableLimitIsNamed) {
-  EXPECT_THAT(ReadConfig(UnreadableLimits).problems,
+  const auto environment = [](const char* name) -> const char* {
+    if (std::strcmp(name, "SPILLWAY_BUDGET") == 0) return "1073741824";
+    if (std::strcmp(name, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") == 0) return "2Q";
+    return std::strcmp(name, "CUDA_MEM_LIMIT") == 0 ? "2Q" : nullptr;
+  };
+
+  EXPECT_THAT(ReadConfig(environment).problems,
               ElementsAre(testing::StartsWith("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=2Q is not")));
 }
 
