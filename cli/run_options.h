@@ -19,8 +19,8 @@ struct RunOptions {
   std::string call_sites;  // samples one of so many allocations; empty: none
   std::string report;
   std::string trace;
-  std::string strategy;         // empty: the library's default
-  bool learn = true;            // false: memory moves only on demand
+  std::string strategy;  // empty: the library's default
+  bool learn = true;     // false: memory moves only on demand
   bool lends_pools = false;
   bool repeats_kernels = true;  // kernels may run more often than the program says
   std::string plan_store;       // a folder; empty: the user's own
