@@ -6,7 +6,7 @@
 #   --built          pack what BUILD_DIR (default build) has, without building it first
 #   --output FOLDER  default BUILD_DIR/packages
 #
-# The version is that of the newest release in CHANGELOG.md; after that release, with the commit's time. It downloads nothing. The same tree gives the same files, byte for byte: SOURCE_DATE_EPOCH is the commit's time unless set.
+# The version is that of the newest release in CHANGELOG.md; after that release, with the commit's time. It downloads nothing. SOURCE_DATE_EPOCH is the commit's time unless set.
 cd "$(dirname "$0")/.."
 . tools/prepare.sh
 
@@ -70,9 +70,10 @@ END
 }
 
 make_packages() {
-  local folder=$output/work source=$PWD build
+  local folder source=$PWD build
+  folder=$(mktemp -d "$output/work.XXXXXX")
   build=$(readlink -f "$BUILD_DIR")
-  rm -f "$output"/spillway*.deb
+  rm -f "$output"/spillway*_"$version"_*.deb
   write_debian_folder "$folder"
   # debhelper puts packages beside its folder.
   (cd "$folder" && debian/rules binary SPILLWAY_BUILD="$build" SPILLWAY_SOURCE="$source") > "$output/debhelper.log" 2>&1 || {
@@ -84,7 +85,7 @@ make_packages() {
 
 make_tarball() {
   local name=spillway-$version-linux-x86_64
-  rm -rf "$output"/spillway-*-linux-x86_64*
+  rm -rf "${output:?}/$name" "$output/$name.tar.gz"
   cmake --install "$BUILD_DIR" --component node --prefix "$output/$name" --strip > /dev/null
   cp LICENSE "$output/$name"
   tar -C "$output" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -cf - "$name" |

@@ -18,6 +18,8 @@ asm(".symver older_error_count, _sys_nerr@GLIBC_2.12");
 
 SPILLWAY_HIDDEN int stat(const char* path, void* answer) { return older_xstat(1, path, answer); }
 SPILLWAY_HIDDEN int fstat(int file, void* answer) { return older_fxstat(1, file, answer); }
+// The same layout on x86-64. libstdc++'s file streams call it by this name.
+SPILLWAY_HIDDEN int fstat64(int file, void* answer) { return older_fxstat(1, file, answer); }
 SPILLWAY_HIDDEN int lstat(const char* path, void* answer) { return older_lxstat(1, path, answer); }
 
 SPILLWAY_HIDDEN const char* strerrordesc_np(int code) {
