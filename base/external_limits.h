@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/lines.h"
 #include "base/size_text.h"
 
 namespace spillway::base {
@@ -125,12 +126,6 @@ class ExternalLimits {
     return size->bytes;
   }
 
-  static std::string_view Trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
-  }
-
   void Complain(int source, const std::string& setting, const std::string& understood,
                 const std::string& holds = "no budget is taken from it") {
     std::string problem = setting + " is not understood: it may be " + understood + "; " + holds;
@@ -227,7 +222,7 @@ class ExternalLimits {
     std::string_view rest = variable->value;
     for (std::size_t comma = 0; comma != rest.npos; rest.remove_prefix(comma + 1)) {
       comma = rest.find(',');
-      AddMps(*variable, Trimmed(rest.substr(0, comma)));
+      AddMps(*variable, Trimmed(rest.substr(0, comma), " "));
       if (comma == rest.npos) return;
     }
   }
@@ -235,9 +230,9 @@ class ExternalLimits {
   void AddMps(const Variable& variable, std::string_view entry) {
     const std::size_t equals = std::min(entry.find('='), entry.size());
     const std::string_view size = entry.substr(std::min(equals + 1, entry.size()));
-    ExternalLimit limit{kDriversSource, std::nullopt, "", Bytes(Trimmed(size)).value_or(0),
+    ExternalLimit limit{kDriversSource, std::nullopt, "", Bytes(Trimmed(size, " ")).value_or(0),
                         variable.setting()};
-    if (TakeKey(Trimmed(entry.substr(0, equals)), limit) && limit.bytes > 0)
+    if (TakeKey(Trimmed(entry.substr(0, equals), " "), limit) && limit.bytes > 0)
       limits_.push_back(std::move(limit));
     else
       Complain(kDriversSource, variable.setting(), "a list like 0=8G,1=512M, or GPU-UUID=8G",

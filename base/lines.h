@@ -1,4 +1,4 @@
-// Splits a text into lines.
+// Splits a text into lines, and takes blanks off their ends.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,13 @@ inline std::optional<std::string_view> TakeLine(std::string_view& rest) {
   const std::string_view line = rest.substr(0, end);
   rest.remove_prefix(std::min(end + 1, rest.size()));
   return line;
+}
+
+// Without any of `blanks` at either end.
+inline std::string_view Trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
 }  // namespace spillway::base

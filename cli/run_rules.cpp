@@ -19,11 +19,7 @@ Failure BadRules(const std::string& where, const std::string& why) {
           "\"PATH\""};
 }
 
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
+std::string_view Trimmed(std::string_view text) { return base::Trimmed(text, " \t\r"); }
 
 bool TakeQuoted(std::string_view written, std::string* value) {
   const size_t end = written.find('"', 1);
