@@ -43,8 +43,10 @@ def read_json(path, writer):
 def execute(run, build_dir, profile, command, folder, settings=None, options=()):
     """Fills in the output, reports and wall time of `run`.
 
-    `settings` go into its environment, `options` to `spillway run`, except for the bare run.
+    `settings` go into the command's environment, `options` to `spillway run`, except for the bare run.
     """
+    # Behind `spillway run`, which forgets what an outer job may have set.
+    command = ["env", *(f"{name}={value}" for name, value in (settings or {}).items()), *command] if settings else command
     spillway = [str(build_dir / "bin" / "spillway"), "run", f"--simulate={profile}", "--quiet"]
     report, statistics = folder / "report.json", folder / "statistics.json"
     for stale in (report, statistics):
@@ -54,8 +56,7 @@ def execute(run, build_dir, profile, command, folder, settings=None, options=())
     else:
         spillway += ["--report", str(report), *options]
         spillway += ["--budget", run.budget] if run.budget else []
-    environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(statistics),
-                       **(settings or {}))
+    environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(statistics))
     begin = time.monotonic()
     result = subprocess.run([*spillway, "--", *command], env=environment, capture_output=True, text=True)
     run.wall_seconds = time.monotonic() - begin
