@@ -369,6 +369,13 @@ void Fields(auto& c, Is<PlanUse> auto& m) {
   Count(c, m.refuted_operations);
   Count(c, m.insured_recomputes);
 }
+void Fields(auto& c, Is<LostTime> auto& m) {
+  Device(c, m.device);
+  Count(c, m.waited_ns);
+  Count(c, m.waited_of_ns);
+  Count(c, m.steps_lost_ns);
+  Count(c, m.steps_ns);
+}
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -439,7 +446,7 @@ const char* NameOf(const Message& message) {
       "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",    "RecallPlans",  "RecalledPlans",
       "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",  "Footprint",    "ExpectJob",
       "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse", "SetWorkspace", "Turn",
-      "TurnUse",   "PlanUse"};
+      "TurnUse",   "PlanUse",   "LostTime"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

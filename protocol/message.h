@@ -19,7 +19,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 10;
+inline constexpr uint16_t kNewestVersion = 11;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -512,28 +512,42 @@ struct PlanUse {
   bool operator==(const PlanUse&) const = default;
 };
 
+// Client, version 11: time lost to moving memory, by the device's clock, since the process began.
+// Both pairs are lower bounds, of different times: waits of calls, and iterations that are
+// followed.
+struct LostTime {
+  uint32_t device = 0;
+  int64_t waited_ns = 0;
+  int64_t waited_of_ns = 0;   // until the end of the last wait
+  int64_t steps_lost_ns = 0;  // beyond the time of their operations
+  int64_t steps_ns = 0;
+  bool operator==(const LostTime&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
                  Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
-                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse>;
+                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse, LostTime>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,
-                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35, kKindsOfVersion9 = 37;
+                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35, kKindsOfVersion9 = 37,
+                        kKindsOfVersion10 = 38;
 constexpr uint16_t VersionOf(size_t kind) {
-  return kind <= kKindsOfVersion1   ? 1
-         : kind <= kKindsOfVersion2 ? 2
-         : kind <= kKindsOfVersion3 ? 3
-         : kind <= kKindsOfVersion4 ? 4
-         : kind <= kKindsOfVersion5 ? 5
-         : kind <= kKindsOfVersion6 ? 6
-         : kind <= kKindsOfVersion7 ? 7
-         : kind <= kKindsOfVersion8 ? 8
-         : kind <= kKindsOfVersion9 ? 9
-                                    : 10;
+  return kind <= kKindsOfVersion1    ? 1
+         : kind <= kKindsOfVersion2  ? 2
+         : kind <= kKindsOfVersion3  ? 3
+         : kind <= kKindsOfVersion4  ? 4
+         : kind <= kKindsOfVersion5  ? 5
+         : kind <= kKindsOfVersion6  ? 6
+         : kind <= kKindsOfVersion7  ? 7
+         : kind <= kKindsOfVersion8  ? 8
+         : kind <= kKindsOfVersion9  ? 9
+         : kind <= kKindsOfVersion10 ? 10
+                                     : 11;
 }
 
 }  // namespace spillway::protocol

@@ -249,6 +249,8 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                                {"turns",
                                 {{"on", device.turns.is_on},
                                  {"reason", TextOf(device.turns.reason)},
+                                 {"lost_permille", device.turns.lost_permille},
+                                 {"cost_permille", device.turns.turns_permille},
                                  {"next", NextOf(device, report)}}},
                                {"found", device.is_found}});
   }

@@ -16,7 +16,7 @@ constexpr int64_t kAssumedLink = 16'000'000'000;  // bytes per second
 constexpr int64_t kLookNs = 50'000'000;
 // An idle job still counts so long, and longer where turns have begun.
 constexpr int64_t kRecentNs = 10 * kSecondNs, kRecentInTurnsNs = 60 * kSecondNs;
-constexpr int64_t kWindowNs = kSecondNs;
+constexpr int64_t kWindowNs = kSecondNs, kNoNewsNs = 60 * kSecondNs;
 constexpr int64_t kLeastStarvingNs = 30 * kSecondNs;
 constexpr int64_t kMostWeight = 8;
 // A job with so much time of turns behind it is on the next level.
@@ -32,6 +32,28 @@ const TurnPart* PartOn(const TurnJob& job, DeviceId device) {
 
 int64_t NeedOf(const TurnPart& part, const TurnDevice& device) {
   return part.is_need_known ? part.need_bytes : std::max(part.need_bytes, device.memory_bytes);
+}
+
+// Its memory comes, and as much of others' leaves at the same time.
+int64_t SwapNsOf(const TurnPart& part, const TurnDevice& device) {
+  const int64_t rate =
+      device.link_bytes_per_second > 0 ? device.link_bytes_per_second : kAssumedLink;
+  return base::scale(2 * std::min(part.need_bytes, device.memory_bytes), kSecondNs, rate);
+}
+
+// The time between two readings, of the device's clock, that they tell of.
+int64_t ToldNs(const TimeLoss& now, const TimeLoss& before) {
+  return std::max(now.waited_of_ns - before.waited_of_ns, now.steps_of_ns - before.steps_of_ns);
+}
+
+// What was lost of it.
+int64_t PermilleLost(const TimeLoss& now, const TimeLoss& before) {
+  const auto part = [](int64_t lost_ns, int64_t of_ns) {
+    return of_ns <= 0 ? 0 : base::scale(1000, std::clamp<int64_t>(lost_ns, 0, of_ns), of_ns);
+  };
+  return std::max(
+      part(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns),
+      part(now.steps_lost_ns - before.steps_lost_ns, now.steps_of_ns - before.steps_of_ns));
 }
 
 bool IsTaker(const TurnPart& part) { return part.may_take && part.choice != TurnsChoice::kNever; }
@@ -71,7 +93,12 @@ DeviceTurnView Turns::ViewOf(DeviceId device) const {
   const auto found = devices_.find(device);
   if (found == devices_.end()) return {};
   const Device& known = found->second;
-  return {known.is_on, known.reason, known.since_ns, known.next};
+  return {.is_on = known.is_on,
+          .reason = known.reason,
+          .since_ns = known.since_ns,
+          .next = known.next,
+          .lost_permille = known.lost_permille,
+          .turns_permille = known.turns_permille};
 }
 
 int64_t Turns::starving_ns() const { return std::max(kLeastStarvingNs, 4 * longest_turn_ns_); }
@@ -81,15 +108,27 @@ int Turns::LevelOf(const Entry& entry) const {
                                         [&](int64_t ns) { return entry.used_ns >= ns; }));
 }
 
+bool Turns::Learns(const TurnPart& part, const Rate& rate) {
+  return rate.learns_from_ns && part.loss.waited_of_ns - *rate.learns_from_ns < kLearningNs;
+}
+
+// A window is one of the device's clock. A job that tells of no such time for long loses nothing.
 void Turns::Measure(const TurnPart& part, int64_t now_ns, Rate& rate) {
-  const int64_t passed_ns = now_ns - rate.at_ns;
-  if (rate.at_ns != 0 && passed_ns < kWindowNs) return;
-  if (rate.at_ns != 0) {
-    const int64_t stalled_ns = std::clamp<int64_t>(part.stall_ns - rate.stall_ns, 0, passed_ns);
-    rate.permille = (rate.permille + base::scale(1000, stalled_ns, passed_ns)) / 2;
-  }
-  rate.stall_ns = part.stall_ns;
+  if (!part.is_learning) rate.learns_from_ns.reset();
+  if (part.is_learning && !rate.learns_from_ns) rate.learns_from_ns = part.loss.waited_of_ns;
+  if (rate.at_ns == 0 || Learns(part, rate))
+    rate = {.loss = part.loss, .at_ns = now_ns, .learns_from_ns = rate.learns_from_ns};
+  const bool is_told = ToldNs(part.loss, rate.loss) >= kWindowNs;
+  if (!is_told && now_ns - rate.at_ns < kNoNewsNs) return;
+  rate.permille = (rate.permille + (is_told ? PermilleLost(part.loss, rate.loss) : 0)) / 2;
+  rate.loss = part.loss;
   rate.at_ns = now_ns;
+}
+
+int64_t Turns::PermilleOfTurns(const TurnPart& part, const TurnDevice& device) const {
+  const int64_t swap_ns = SwapNsOf(part, device);
+  return base::scale(1000, swap_ns,
+                     swap_ns + std::max(rules_.quantum_ns, rules_.cost_factor * swap_ns));
 }
 
 void Turns::Meet(std::span<const TurnJob> jobs, int64_t now_ns) {
@@ -116,9 +155,10 @@ void Turns::Meet(std::span<const TurnJob> jobs, int64_t now_ns) {
 void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob> jobs,
                    int64_t now_ns) {
   Device& device = devices_[id];
-  int64_t needed = 0, free_bytes = facts.memory_bytes, permille = 0;
+  int64_t needed = 0, free_bytes = facts.memory_bytes;
+  int64_t shares_permille = 0, turns_permille = 0;  // of all takers together
   int takers = 0, all = 0, forbidden = 0;
-  bool is_asked = false, parks = false;
+  bool is_asked = false, parks = false, learns = false;
   for (const TurnJob& job : jobs) {
     const TurnPart* const part = PartOn(job, id);
     if (part == nullptr) continue;
@@ -135,13 +175,14 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
     AddTo(needed, NeedOf(*part, facts));
     is_asked = is_asked || part->choice == TurnsChoice::kAlways;
     parks = parks || part->parks;
-    permille += entry.rates.at(id).permille;
+    const Rate& rate = entry.rates.at(id);
+    learns = learns || Learns(*part, rate);
+    shares_permille += rate.permille;
+    turns_permille += PermilleOfTurns(*part, facts);
   }
   const int64_t most_bytes = device.is_on ? free_bytes - free_bytes / 16 : free_bytes;
   const bool fits = takers < 2 || needed <= most_bytes;
-  const int64_t shares_cost = takers == 0 ? 0 : permille / takers,
-                turns_cost = 1000 / (rules_.cost_factor + 1);
-  const bool moves = shares_cost > 2 * turns_cost;
+  const bool moves = !learns && shares_permille > 2 * turns_permille;
   const bool wants = !fits && (device.is_on || is_asked || parks || moves);
   const TurnReason why = fits && takers >= 2     ? TurnReason::kFits
                          : fits && forbidden > 0 ? TurnReason::kForbidden
@@ -152,6 +193,8 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
                          : moves                 ? TurnReason::kMoves
                                                  : TurnReason::kCheap;
   device.is_tight = !fits;
+  if (!device.is_on) device.lost_permille = takers == 0 ? 0 : shares_permille / takers;
+  device.turns_permille = takers == 0 ? 0 : turns_permille / takers;
   if (wants == device.is_on) {
     device.changing_ns = -1;
     if (!device.is_on) device.reason = why;
@@ -160,7 +203,11 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
   if (device.changing_ns < 0) device.changing_ns = now_ns;
   const bool is_settled = now_ns - device.changing_ns >= kSettleNs;
   if (!is_settled && !(wants && (is_asked || parks)) && takers >= 2) return;
-  device = {.is_on = wants, .reason = why, .since_ns = now_ns, .is_tight = !fits};
+  device.is_on = wants;
+  device.reason = why;
+  device.since_ns = now_ns;
+  device.changing_ns = -1;
+  device.next = {};
 }
 
 // One division of the turns. Note [Order of turns]
@@ -222,16 +269,10 @@ class Turns::Round {
 
   const TurnDevice& FactsOf(DeviceId device) const { return devices_[static_cast<size_t>(device)]; }
 
-  // Its memory comes, and as much of others' leaves at the same time.
   int64_t SwapNs(const Taker& taker) const {
     int64_t most_ns = 0;
-    for (const TurnPart* part : taker.parts) {
-      const TurnDevice& device = FactsOf(part->device);
-      const int64_t rate =
-          device.link_bytes_per_second > 0 ? device.link_bytes_per_second : kAssumedLink;
-      const int64_t bytes = std::min(part->need_bytes, device.memory_bytes);
-      most_ns = std::max(most_ns, base::scale(2 * bytes, kSecondNs, rate));
-    }
+    for (const TurnPart* part : taker.parts)
+      most_ns = std::max(most_ns, SwapNsOf(*part, FactsOf(part->device)));
     return most_ns;
   }
 

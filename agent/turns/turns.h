@@ -7,9 +7,10 @@
 // Note [Turns or shares]
 // A device goes into turns when its takers, as far as they are active, do not fit together, and one
 // of three holds. An operator asks for it (TurnsChoice::kAlways). A taker parks its evicted memory
-// on the host, because its pointers are opaque. Or the takers lose more of their time to movement
-// than turns would cost. A turn costs about 1 / (cost_factor + 1) of the time. Shares must cost
-// twice as much for kSettleNs. It goes back when the takers fit with a sixteenth to spare.
+// on the host, because its pointers are opaque. Or the takers lose more than twice as much of their
+// time to movement as turns would cost, for kSettleNs. Turns cost a swap's part of a turn's length.
+// While a job learns, it moves more than it will: its loss counts only after kLearningNs, by its
+// device's clock. A device goes back when the takers fit with a sixteenth to spare.
 //
 // Note [Order of turns]
 // Jobs that waited for starving_ns() come first, and cannot be preempted. A job that is overdue
@@ -34,6 +35,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -55,6 +57,12 @@ struct TurnDevice {
   int64_t link_bytes_per_second = 0;  // 0: unknown
 };
 
+// Time lost to movement, since the job began, by its device's clock. Both pairs are lower bounds.
+struct TimeLoss {
+  int64_t waited_ns = 0, waited_of_ns = 0;     // in waits of calls
+  int64_t steps_lost_ns = 0, steps_of_ns = 0;  // in planned iterations
+};
+
 // A job on one device.
 struct TurnPart {
   DeviceId device{};
@@ -64,7 +72,8 @@ struct TurnPart {
   bool is_need_known = true;   // else its processes have not all said yet
   int64_t stays_bytes = 0;     // while it waits
   int64_t budgeted_bytes = 0;  // now
-  int64_t stall_ns = 0;        // since it began
+  TimeLoss loss;
+  bool is_learning = false;
   bool parks = false;
 };
 
@@ -120,12 +129,15 @@ struct DeviceTurnView {
   bool is_on = false;
   TurnReason reason = TurnReason::kFits;
   int64_t since_ns = 0;
-  JobId next{};  // of those that wait; 0: nobody
+  JobId next{};                // of those that wait; 0: nobody
+  int64_t lost_permille = 0;   // of its takers' time, to movement, when they last shared
+  int64_t turns_permille = 0;  // what turns would cost of it
 };
 
 class Turns {
  public:
   static constexpr int64_t kSettleNs = 2'000'000'000;
+  static constexpr int64_t kLearningNs = 30'000'000'000;
   static constexpr int kLevels = 5;
 
   void SetRules(const TurnRules& rules) { rules_ = rules; }
@@ -144,8 +156,10 @@ class Turns {
 
  private:
   struct Rate {
-    int64_t stall_ns = 0, at_ns = 0;
+    TimeLoss loss;
+    int64_t at_ns = 0;
     int64_t permille = 0;
+    std::optional<int64_t> learns_from_ns;  // by the device's clock; nullopt: it does not learn
   };
   struct Entry {
     bool runs = false;
@@ -169,12 +183,15 @@ class Turns {
     int64_t changing_ns = -1;  // since when the facts speak for the other mode
     bool is_tight = false;     // its takers do not fit
     JobId next{};
+    int64_t lost_permille = 0, turns_permille = 0;
   };
   class Round;
   friend class Round;
 
   void Meet(std::span<const TurnJob> jobs, int64_t now_ns);
+  static bool Learns(const TurnPart& part, const Rate& rate);
   static void Measure(const TurnPart& part, int64_t now_ns, Rate& rate);
+  int64_t PermilleOfTurns(const TurnPart& part, const TurnDevice& device) const;
   void Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob> jobs, int64_t now_ns);
   int LevelOf(const Entry& entry) const;
 

@@ -112,6 +112,22 @@ void Grants::SetHostLimit(size_t bytes) {
   state_.residency.GiveUpSpareCopies();
 }
 
+bool Grants::PrepareToLeave() {
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  HostPool& pool = state_.residency.copies().pool();
+  SlabRegions::Coming coming;
+  {
+    const StateLock lock(state_.locks);
+    state_.host_grant.ExpectAllToLeave();
+    coming = pool.TakeAhead();
+  }
+  pool.MapAhead(&coming);
+  const StateLock lock(state_.locks);
+  pool.AddAhead(coming);
+  return coming.begin != nullptr;
+}
+
 bool Grants::JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file) {
   const StateLock lock(state_.locks);
   return state_.residency.copies().link().Join(terms_file, lanes_file, place.layout, place.slot);

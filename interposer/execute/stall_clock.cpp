@@ -41,6 +41,16 @@ void StallClock::Ended(const Moment& begun, StallCause cause, Counters* counters
   ReadPassed(counters);
 }
 
+// Both have passed, or have no events.
+std::uint64_t StallClock::TimeBetween(const Moment& begin, const Moment& end) {
+  float milliseconds = 0;
+  const bool is_known =
+      begin.event && end.event &&
+      Driver().cuEventElapsedTime(&milliseconds, begin.event, end.event) == CUDA_SUCCESS;
+  return is_known ? static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6)
+                  : end.host_ns - begin.host_ns;
+}
+
 void StallClock::ReadPassed(Counters* counters) {
   std::size_t read = 0;
   for (; read < pending_.size(); ++read) {
@@ -49,14 +59,11 @@ void StallClock::ReadPassed(Counters* counters) {
     if (has_events && Driver().cuEventQuery(wait.end.event) == CUDA_ERROR_NOT_READY &&
         pending_.size() - read <= kMostPending)
       break;
-    float milliseconds = 0;
-    const bool is_known = has_events && Driver().cuEventElapsedTime(&milliseconds, wait.begin.event,
-                                                                    wait.end.event) == CUDA_SUCCESS;
-    counters->Stalled(wait.cause,
-                      is_known ? static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6)
-                               : wait.HostNs());
+    counters->Stalled(wait.cause, TimeBetween(wait.begin, wait.end));
+    if (last_) counters->stall_of_ns += TimeBetween(*last_, wait.end);
     Give(wait.begin);
-    Give(wait.end);
+    if (last_) Give(*last_);
+    last_ = wait.end;
   }
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(read));
 }
@@ -72,6 +79,8 @@ void StallClock::Release() {
     Give(wait.begin);
     Give(wait.end);
   }
+  if (last_) Give(*last_);
+  last_.reset();
   for (CUevent event : spare_) Driver().cuEventDestroy_v2(event);
   spare_.clear();
   for (Wait& wait : pending_) wait.begin.event = wait.end.event = nullptr;

@@ -6,10 +6,12 @@
 //
 // Invariants
 //  1. A wait is counted once, when its length is known. Settled adds the rest by host time.
+//  2. The time that waits are a part of is known up to the end of a wait: it grows with the waits.
 // Never: waits.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "interposer/driver/cuda_abi.h"
@@ -36,6 +38,8 @@ class StallClock {
     StallCause cause;
     std::uint64_t HostNs() const { return end.host_ns - begin.host_ns; }
   };
+  static std::uint64_t TimeBetween(const Moment& begin, const Moment& end);
+
   static constexpr std::size_t kMostPending = 32;
 
   CUevent TakeEvent();
@@ -45,6 +49,7 @@ class StallClock {
   CUstream stream_ = nullptr;
   std::vector<Wait> pending_;
   std::vector<CUevent> spare_;
+  std::optional<Moment> last_;  // the end of the last wait that was counted
   bool is_released_ = false;
 };
 

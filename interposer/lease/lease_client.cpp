@@ -18,7 +18,7 @@ constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
                    kFootprintVersion = 6, kWorkspaceVersion = 8, kTurnsVersion = 9,
-                   kPlanUseVersion = 10;
+                   kPlanUseVersion = 10, kLostTimeVersion = 11;
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -404,9 +404,10 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_need_bytes = device.reported_need_ns = 0;
   device.reported_account = {};
   device.reported_steps = {};
-  device.reported_allocated_bytes.reset();
+  device.reported_footprint.reset();
   device.reported_workspaces = {};
   device.reported_plans = {};
+  device.reported_lost = {};
   device.has_workspace_limit = false;
   device.turn.reset();
   device.reported_turns = {};
@@ -470,25 +471,24 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   device.reported_ns = now_ns;
 }
 
-// For observers of the node only. The agent decides nothing by these figures.
+// For observers of the node, and what the agent decides by without haste.
 void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.reported_parts_ns < interval_ns_) return;
-  use.account.device = use.steps.device = use.workspaces.device = use.plans.device = device.number;
-  if (use.account != device.reported_account && Send(use.account, now_ns))
-    device.reported_account = use.account;
-  if (use.steps != device.reported_steps && Send(use.steps, now_ns))
-    device.reported_steps = use.steps;
-  const bool has_grown = channel_ != nullptr && channel_->version() >= kFootprintVersion &&
-                         use.allocated_bytes != device.reported_allocated_bytes;
-  if (has_grown && Send(protocol::Footprint{device.number, use.allocated_bytes}, now_ns))
-    device.reported_allocated_bytes = use.allocated_bytes;
-  const bool has_news = channel_ != nullptr && channel_->version() >= kWorkspaceVersion &&
-                        use.workspaces != device.reported_workspaces;
-  if (has_news && Send(use.workspaces, now_ns)) device.reported_workspaces = use.workspaces;
-  const bool has_used_plans = channel_ != nullptr && channel_->version() >= kPlanUseVersion &&
-                              use.plans != device.reported_plans;
-  if (has_used_plans && Send(use.plans, now_ns)) device.reported_plans = use.plans;
+  use.account.device = use.steps.device = use.workspaces.device = use.plans.device =
+      use.lost.device = device.number;
+  const auto report = [&](uint16_t version, const auto& message, auto& reported) {
+    const bool has_news =
+        channel_ != nullptr && channel_->version() >= version && message != reported;
+    if (has_news && Send(message, now_ns)) reported = message;
+  };
+  report(kPartsVersion, use.account, device.reported_account);
+  report(kPartsVersion, use.steps, device.reported_steps);
+  report(kFootprintVersion, protocol::Footprint{device.number, use.allocated_bytes},
+         device.reported_footprint);
+  report(kWorkspaceVersion, use.workspaces, device.reported_workspaces);
+  report(kPlanUseVersion, use.plans, device.reported_plans);
+  report(kLostTimeVersion, use.lost, device.reported_lost);
   device.reported_parts_ns = now_ns;
 }
 

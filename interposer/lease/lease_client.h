@@ -20,8 +20,8 @@
 //     session of the others lasts. The agent's refusal names none: where several could be meant,
 //     the next session registers one at a time.
 //  6. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
-//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse; 10: PlanUse) are not
-//     sent to an older agent.
+//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse; 10: PlanUse; 11:
+//     LostTime) are not sent to an older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
 
@@ -46,6 +46,7 @@ struct DeviceUse {
   protocol::WorkspaceUse workspaces;
   protocol::TurnUse turns;
   protocol::PlanUse plans;
+  protocol::LostTime lost;
 };
 
 // A silent agent takes connections but does not answer.
@@ -159,9 +160,10 @@ class LeaseClient {
     int64_t reported_need_ns = 0;
     protocol::Account reported_account;
     protocol::StepTimes reported_steps;
-    std::optional<int64_t> reported_allocated_bytes;
+    std::optional<protocol::Footprint> reported_footprint;
     protocol::WorkspaceUse reported_workspaces;
     protocol::PlanUse reported_plans;
+    protocol::LostTime reported_lost;
     int64_t reported_parts_ns = 0;
   };
   struct Check {

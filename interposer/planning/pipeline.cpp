@@ -457,8 +457,9 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     if (!monitor_) continue;
     const IterationTime& time = *next;
     counts_.iterations_followed += time.is_planned;
-    NoteStep(time.duration_ns);
+    counts_.steps.Note(time.duration_ns);
     if (time.pattern != live_->pattern().fingerprint) continue;
+    counts_.steps.NoteFollowed(*live_, time.duration_ns);
     JudgePlan(time);
     NoteAtRest(time);
     if (time.is_planned == IsResting()) continue;  // of the previous plan, or a trial without one
@@ -492,11 +493,6 @@ void Pipeline::NoteAtRest(const IterationTime& time) {
   const auto before_ns = static_cast<std::uint64_t>(verdicts_.WithoutNs(conditions));
   verdicts_.NoteWithout(
       conditions, static_cast<std::int64_t>(scheduler::RunningMean(before_ns, time.duration_ns)));
-}
-
-void Pipeline::NoteStep(std::int64_t duration_ns) {
-  counts_.steps_ns += static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 0));
-  ++counts_.steps_by_time[protocol::StepBucketOf(duration_ns)];
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {

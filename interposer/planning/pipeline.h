@@ -35,6 +35,7 @@
 #include "interposer/planning/plan_store.h"
 #include "interposer/planning/plan_verdicts.h"
 #include "interposer/planning/planned_job.h"
+#include "interposer/planning/step_counts.h"
 #include "interposer/planning/stored_iterations.h"
 #include "interposer/record/event_log.h"
 #include "protocol/message.h"
@@ -64,8 +65,7 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> without_plan_iteration_ns{0};  // by the reactive policy; 0: unknown
   std::array<std::atomic<std::uint64_t>, protocol::kReplanReasonNames.size()>
       replans{};                           // plans that replaced others
-  std::atomic<std::uint64_t> steps_ns{0};  // total of the followed iterations
-  std::array<std::atomic<std::uint64_t>, protocol::kStepSeconds.size() + 1> steps_by_time{};
+  StepCounts steps;
   KnownEffects effects;
   std::atomic<const char*> not_planned_because{
       "nothing has been recorded: all that it wants fits"};  // null: it has a plan
@@ -151,7 +151,6 @@ class Pipeline {
   bool MayAskDriver(std::uint64_t now_ns);
   void Watch(std::uint64_t now_ns);
   void NoteAtRest(const IterationTime& time);
-  void NoteStep(std::int64_t duration_ns);
   void Judge(scheduler::DriftVerdict verdict);
   bool TakesAnotherTime();
   void FollowBudget();

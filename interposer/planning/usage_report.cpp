@@ -72,17 +72,28 @@ protocol::PlanUse PlanUseOf(const JobSnapshot& snapshot) {
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
   protocol::StepTimes steps;
   if (!pipeline) return steps;
-  steps.sum_ns = NumberOf(pipeline->steps_ns);
+  steps.sum_ns = NumberOf(pipeline->steps.sum_ns);
   for (size_t i = 0; i < steps.counts.size(); ++i)
-    steps.counts[i] = NumberOf(pipeline->steps_by_time[i]);
+    steps.counts[i] = NumberOf(pipeline->steps.by_time[i]);
   return steps;
 }
 
 protocol::TurnUse TurnUseOf(const JobSnapshot& snapshot) {
-  return {.parks = snapshot.counters.parked_bytes > 0,
+  const bool is_opaque = snapshot.standing >= Standing::kUnsafe;
+  return {.parks = is_opaque && snapshot.counters.parked_bytes > 0,
           .operations = NumberOf(OperationsOf(snapshot)),
           .waited_ns = NumberOf(TurnGate::Instance().WaitedNs()),
           .turns = NumberOf(TurnGate::Instance().turns())};
+}
+
+protocol::LostTime LostTimeOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline) {
+  const Counters& counters = snapshot.counters;
+  protocol::LostTime lost = {.waited_ns = NumberOf(counters.stall_ns),
+                             .waited_of_ns = NumberOf(counters.stall_of_ns)};
+  if (!pipeline) return lost;
+  lost.steps_lost_ns = NumberOf(pipeline->steps.lost_ns);
+  lost.steps_ns = NumberOf(pipeline->steps.planned_ns);
+  return lost;
 }
 
 }  // namespace
@@ -114,7 +125,8 @@ DeviceUse UseOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline, boo
           .allocated_bytes = NumberOf(counters.wanted_peak_bytes),
           .workspaces = WorkspacesOf(snapshot),
           .turns = TurnUseOf(snapshot),
-          .plans = PlanUseOf(snapshot)};
+          .plans = PlanUseOf(snapshot),
+          .lost = LostTimeOf(snapshot, pipeline)};
 }
 
 }  // namespace spillway::interposer

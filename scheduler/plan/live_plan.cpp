@@ -151,6 +151,8 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
   live.after_.Sort(live.pattern_->size());
   live.strategy_ = plan.strategy;
   live.predicted_ns_ = predicted_ns;
+  for (const Operation& operation : live.pattern_->profile.operations)
+    live.operations_ns_ += operation.duration_ns;
   live.budget_bytes_ = budget_bytes;
   return live;
 }

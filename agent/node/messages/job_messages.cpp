@@ -84,6 +84,11 @@ void JobMessages::On(Session&, Registration& registration, const protocol::PlanU
   registration.plans = plans;
 }
 
+void JobMessages::On(Session&, Registration& registration, const protocol::LostTime& lost,
+                     int64_t) {
+  registration.lost = lost;
+}
+
 void JobMessages::On(Session& session, Registration& registration, const protocol::AskSlabs& ask,
                      int64_t) {
   parts_.slabs->Take(session, registration, ask);

@@ -41,6 +41,7 @@ class JobMessages {
   void On(Session& session, Registration& registration, const protocol::TurnUse& turns, int64_t);
   void On(Session& session, Registration& registration, const protocol::AskSlabs& ask, int64_t);
   void On(Session& session, Registration& registration, const protocol::PlanUse& plans, int64_t);
+  void On(Session& session, Registration& registration, const protocol::LostTime& lost, int64_t);
   void On(Session& session, const protocol::ReturnSlabs& returned, int64_t);
   void On(Session& session, const protocol::HeldSlabs& held, int64_t);
   void On(Session& session, const protocol::Leaving& leaving, int64_t);

@@ -27,6 +27,20 @@ int64_t PatienceNs(const TurnView& view) {
   return view.swap_ns + std::min(kPatienceNs, work_ns / kPatienceParts);
 }
 
+void AddLoss(TimeLoss& sum, const protocol::LostTime& lost) {
+  AddTo(sum.waited_ns, lost.waited_ns);
+  AddTo(sum.waited_of_ns, lost.waited_of_ns);
+  AddTo(sum.steps_lost_ns, lost.steps_lost_ns);
+  AddTo(sum.steps_of_ns, lost.steps_ns);
+}
+
+// Of the decision between shares and turns.
+std::string Costs(const DeviceTurnView& view) {
+  if (view.reason != TurnReason::kMoves) return "";
+  return " (" + std::to_string(view.lost_permille / 10) + " % of their time, turns " +
+         std::to_string(view.turns_permille / 10) + " %)";
+}
+
 std::string Seconds(int64_t ns) { return std::to_string(ns / 1'000'000'000) + " s"; }
 
 protocol::TurnState StateOf(TurnStanding standing) {
@@ -117,7 +131,8 @@ void DeviceTurns::AddSession(const Session& session, int64_t now_ns, TurnJob& jo
       AddTo(part.need_bytes, NeedOf(registration));
       part.is_need_known = part.is_need_known && registration.allocated_bytes.has_value();
       part.stays_bytes = std::max(part.stays_bytes, registration.usage.unmovable_bytes);
-      AddTo(part.stall_ns, registration.usage.stall_ns);
+      AddLoss(part.loss, registration.lost);
+      part.is_learning = part.is_learning || registration.usage.phase == protocol::Phase::kLearning;
       part.parks = part.parks || registration.turns.parks;
     }
     const bool is_in_turns =
@@ -188,7 +203,7 @@ void DeviceTurns::LogModes() {
     if (std::exchange(logged_modes_[DeviceId{i}], view.is_on) == view.is_on) continue;
     parts_.services->Inform("device " + std::to_string(i) + ": jobs " +
                             (view.is_on ? "take turns from now on: " : "share its memory again: ") +
-                            TextOf(view.reason));
+                            TextOf(view.reason) + Costs(view));
   }
 }
 

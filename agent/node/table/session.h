@@ -50,6 +50,7 @@ struct Registration {
   int64_t turn_sent_ns = 0;
   protocol::TurnUse turns;
   protocol::PlanUse plans;
+  protocol::LostTime lost;
 };
 
 // By which socket a session came. Through kJobsOnly nobody operates the node, not even root: in

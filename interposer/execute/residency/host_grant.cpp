@@ -1,5 +1,7 @@
 #include "interposer/execute/residency/host_grant.h"
 
+#include <utility>
+
 #include "base/clock.h"
 #include "base/pause.h"
 #include "interposer/driver/host_memory.h"
@@ -30,15 +32,20 @@ size_t HostGrant::BytesFor(size_t wanted_bytes, size_t largest_bytes) const {
   return wanted_bytes <= budget_bytes ? 0 : wanted_bytes - budget_bytes + 2 * largest_bytes;
 }
 
+void HostGrant::ExpectAllToLeave() {
+  if (!std::exchange(all_may_leave_, true)) UpdateLimits();
+}
+
 // The next iteration wants again what this one frees at its end, so the peak is expected.
 void HostGrant::UpdateLimits(size_t more_bytes) {
   const Counters& counters = *parts_.counters;
+  NoteNeed(counters.wanted_peak_bytes, largest_bytes_);
   parts_.pool->SetLimits(
       {.granted_bytes = limit_bytes_,
        .needed_bytes = BytesFor(counters.wanted_bytes + more_bytes, largest_bytes_),
        .moving_bytes = 2 * largest_bytes_,
-       .expected_bytes = BytesFor(counters.wanted_peak_bytes, largest_bytes_)});
-  NoteNeed(counters.wanted_peak_bytes, largest_bytes_);
+       .expected_bytes =
+           all_may_leave_ ? need_bytes_ : BytesFor(counters.wanted_peak_bytes, largest_bytes_)});
 }
 
 void HostGrant::NoteNeed(size_t wanted_bytes, size_t largest_bytes) {

@@ -39,6 +39,8 @@ class HostGrant {
   // Call it after any change of what the pool's limits follow from. `more_bytes`: the size of an
   // allocation that is about to be registered.
   void UpdateLimits(size_t more_bytes = 0) SPILLWAY_REQUIRES(kStateLock);
+  // All memory may have to leave, and quickly: the job is idle, or takes turns.
+  void ExpectAllToLeave() SPILLWAY_REQUIRES(kStateLock);
   // The peak need if the budget were zero. For the agent, which knows best what the budget will be.
   size_t need_bytes() const SPILLWAY_REQUIRES(kStateLock) { return need_bytes_; }
   size_t largest_bytes() const SPILLWAY_REQUIRES(kStateLock) { return largest_bytes_; }
@@ -65,6 +67,7 @@ class HostGrant {
   size_t limit_bytes_ SPILLWAY_GUARDED_BY(kStateLock);
   size_t largest_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
   size_t need_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
+  bool all_may_leave_ SPILLWAY_GUARDED_BY(kStateLock) = false;
   std::uint64_t refused_ns_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // when the agent last had no more
 };
 

@@ -89,6 +89,7 @@ struct Counters {
   std::uint64_t full_scan_bytes = 0;  // device memory copied for scans of both kinds
   std::uint64_t stall_ns = 0;         // time in which calls waited for memory
   std::array<std::uint64_t, std::size(kStallNames)> stall_ns_by_cause{};
+  std::uint64_t stall_of_ns = 0;  // from the end of the first wait to the end of the last
   void Stalled(StallCause cause, std::uint64_t time_ns) {
     stall_ns += time_ns;
     stall_ns_by_cause[static_cast<std::size_t>(cause)] += time_ns;

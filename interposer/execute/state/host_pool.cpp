@@ -55,6 +55,23 @@ bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
   return true;
 }
 
+// Large regions waste little between buffers.
+SlabRegions::Coming HostPool::TakeAhead() {
+  constexpr size_t kRegionBytes = size_t{1} << 30;
+  const size_t goal_bytes = std::min(limit_bytes(), limits_.expected_bytes);
+  if (NeedsMapping() || pinned_bytes() >= goal_bytes) return {};
+  const size_t room_bytes = goal_bytes - pinned_bytes();
+  const size_t largest_bytes = limits_.moving_bytes / 2;
+  return slabs_.TakeSlabs(
+      room_bytes < kRegionBytes ? largest_bytes : std::max(kRegionBytes, largest_bytes),
+      room_bytes);
+}
+
+void HostPool::AddAhead(const SlabRegions::Coming& coming) {
+  slabs_.Add(coming);
+  NotePeak();
+}
+
 bool HostPool::Pin(size_t bytes, HostBuffer* out) {
   if (pinned_bytes() + bytes > limit_bytes()) UnpinForRoom(bytes);
   if (pinned_bytes() + bytes > limit_bytes()) return false;

@@ -107,40 +107,48 @@ bool SlabRegions::HasRoom(std::size_t bytes) const {
 }
 
 bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
-  const std::vector<HostSlab> slabs = HostSlabs::Instance().Take(device_, bytes, most_bytes);
-  if (slabs.empty()) return false;
-  if (Add(slabs)) return true;
-  refused_ = true;
-  std::vector<protocol::SlabName> names;
-  for (const HostSlab& slab : slabs) names.push_back(slab.name);
-  HostSlabs::Instance().Return(device_, names);
-  HostSlabs::Instance().SetGoal(device_, bytes_);
-  return false;
+  Coming coming = TakeSlabs(bytes, most_bytes);
+  Map(&coming);
+  return Add(coming);
 }
 
-std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t bytes) const {
-  if (!slabs.front().is_drivers) return MapFiles(slabs, bytes);
+SlabRegions::Coming SlabRegions::TakeSlabs(std::size_t bytes, std::size_t most_bytes) {
+  Coming coming{.slabs = HostSlabs::Instance().Take(device_, bytes, most_bytes)};
+  bytes_ += SizeOf(coming.slabs);
+  return coming;
+}
+
+void SlabRegions::Map(Coming* coming) const {
+  if (coming->slabs.empty()) return;
+  const std::size_t bytes = SizeOf(coming->slabs);
+  if (!coming->slabs.front().is_drivers) {
+    coming->begin = MapFiles(coming->slabs, bytes);
+    return;
+  }
   std::vector<int> files;
-  files.reserve(slabs.size());
-  for (const HostSlab& slab : slabs) files.push_back(slab.file.get());
-  void* const begin = driver::MapImportedHostMemory(device_, files, slabs.front().bytes);
-  if (!begin) return nullptr;
-  madvise(begin, bytes, MADV_DONTFORK);
-  return static_cast<std::byte*>(begin);
+  files.reserve(coming->slabs.size());
+  for (const HostSlab& slab : coming->slabs) files.push_back(slab.file.get());
+  void* const begin = driver::MapImportedHostMemory(device_, files, coming->slabs.front().bytes);
+  if (begin) madvise(begin, bytes, MADV_DONTFORK);
+  coming->begin = static_cast<std::byte*>(begin);
 }
 
 // The files are closed afterwards; mappings need none.
-bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
+bool SlabRegions::Add(const Coming& coming) {
+  if (coming.slabs.empty()) return false;
   Region region;
-  region.bytes = SizeOf(slabs);
-  region.is_drivers = slabs.front().is_drivers;
-  std::byte* const begin = Map(slabs, region.bytes);
-  if (!begin) return false;
-  region.names.reserve(slabs.size());
-  for (const HostSlab& slab : slabs) region.names.push_back(slab.name);
+  region.bytes = SizeOf(coming.slabs);
+  region.is_drivers = coming.slabs.front().is_drivers;
+  for (const HostSlab& slab : coming.slabs) region.names.push_back(slab.name);
+  if (!coming.begin) {
+    refused_ = true;
+    bytes_ -= region.bytes;
+    HostSlabs::Instance().Return(device_, region.names);
+    HostSlabs::Instance().SetGoal(device_, bytes_);
+    return false;
+  }
   region.free.emplace(0, region.bytes);
-  bytes_ += region.bytes;
-  regions_.emplace(begin, std::move(region));
+  regions_.emplace(coming.begin, std::move(region));
   return true;
 }
 

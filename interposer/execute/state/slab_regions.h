@@ -27,6 +27,14 @@ class SlabRegions {
   std::byte* Take(std::size_t bytes);
   // Maps slabs for a buffer of that size, if they have come and are at most `most_bytes`.
   bool MapFor(std::size_t bytes, std::size_t most_bytes);
+  // The same in three steps. Only the second takes time, and it needs no lock.
+  struct Coming {
+    std::vector<HostSlab> slabs;  // none: they have not come
+    std::byte* begin = nullptr;   // null: not mapped
+  };
+  Coming TakeSlabs(std::size_t bytes, std::size_t most_bytes);
+  void Map(Coming* coming) const;
+  bool Add(const Coming& coming);
   void Give(void* buffer, std::size_t bytes);
   bool Owns(const void* buffer) const { return Find(buffer) != regions_.end(); }
   bool HasRoom(std::size_t bytes) const;
@@ -46,8 +54,6 @@ class SlabRegions {
   using Regions = std::map<std::byte*, Region>;
 
   Regions::const_iterator Find(const void* buffer) const;
-  std::byte* Map(const std::vector<HostSlab>& slabs, std::size_t bytes) const;
-  bool Add(const std::vector<HostSlab>& slabs);
   Regions::iterator Release(Regions::iterator region);
 
   const int device_;

@@ -67,17 +67,27 @@ TEST_F(ServedLeaseClientTest, UseOfPlansIsReportedOnceAtTheNextReport) {
   EXPECT_FALSE(Hear<protocol::PlanUse>()) << "it is no news";
 }
 
+TEST_F(ServedLeaseClientTest, LostTimeIsReportedOnceAtTheNextReport) {
+  subject.lost_ns = 7;
+
+  client.Step(2 + kTurnNs);
+  EXPECT_EQ(Hear<protocol::LostTime>().value_or(protocol::LostTime{}).steps_lost_ns, 7);
+  client.Step(2 + 2 * kTurnNs);
+  EXPECT_FALSE(Hear<protocol::LostTime>()) << "it is no news";
+}
+
 class LeaseClientOfVersion9Test : public ServedLeaseClientTest {
  protected:
   LeaseClientOfVersion9Test() : ServedLeaseClient(9) {}
 };
 
-TEST_F(LeaseClientOfVersion9Test, UseOfPlansIsNotReported) {
-  subject.recomputes = 7;
+TEST_F(LeaseClientOfVersion9Test, UseOfPlansAndLostTimeAreNotReported) {
+  subject.recomputes = subject.lost_ns = 7;
 
   client.Step(2 + kTurnNs);
 
   EXPECT_FALSE(Hear<protocol::PlanUse>());
+  EXPECT_FALSE(Hear<protocol::LostTime>());
 }
 
 class OldLeaseClientTest : public ServedLeaseClientTest {

@@ -13,6 +13,12 @@ class NodeTurnsTest : public NodeTest {
     return config;
   }
 
+  static Config AutoConfig() {
+    Config config = TurnsConfig();
+    config.defaults.turns = static_cast<int64_t>(TurnsChoice::kAuto);
+    return config;
+  }
+
   struct Member {
     std::unique_ptr<Client> client;
     std::vector<std::string> heard;  // "runs", "waits", "shares", and GiB of grants
@@ -21,6 +27,7 @@ class NodeTurnsTest : public NodeTest {
     int64_t operations = 0;
     bool is_stopped = false;
     bool is_stuck = false;  // its memory cannot leave
+    protocol::LostTime lost{.device = 3};
     uint32_t patience_ms = 0;
     std::optional<protocol::Grant> to_obey;
   };
@@ -39,6 +46,7 @@ class NodeTurnsTest : public NodeTest {
     member.usage.resident_bytes = std::max(member.holds_bytes, kGiB);  // it keeps its claim
     member.client->Say(member.usage);
     member.client->Say(protocol::TurnUse{3, false, ++member.operations, 0, 0});
+    if (member.lost != protocol::LostTime{.device = 3}) member.client->Say(member.lost);
   }
   // Half of what must leave is gone at the next look.
   void Obey(Member& member) {
@@ -107,6 +115,21 @@ TEST_F(NodeTurnsTest, NoJobHearsOfTurnsUnlessASettingAllowsThem) {
   Pass(5 * kSecond, {&first, &second});
   EXPECT_TRUE(first.heard.empty() && second.heard.empty());
   EXPECT_GE(node_->NextWake(), now_ns_ + kSecond) << "the agent sleeps";
+}
+
+TEST_F(NodeTurnsTest, AutoIsDecidedByTheTimeThatJobsReportAsLost) {
+  Start(AutoConfig());
+  Member first = Begin(12), second = Begin(12);
+  Pass(5 * kSecond, {&first, &second});
+  EXPECT_TRUE(first.heard.empty()) << "nothing is lost";
+
+  for (int i = 1; i <= 10; ++i) {
+    first.lost.waited_of_ns = second.lost.steps_ns = i * kSecond;
+    first.lost.waited_ns = second.lost.steps_lost_ns = i * kSecond / 10 * 9;
+    Pass(kSecond, {&first, &second});
+  }
+  EXPECT_EQ(node_->Report(now_ns_).devices[0].turns.reason, TurnReason::kMoves);
+  EXPECT_FALSE(first.heard.empty() || second.heard.empty());
 }
 
 TEST_F(NodeTurnsTest, DeviceMayForbidWhatTheJobsMay) {

@@ -28,6 +28,7 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     use.steps.sum_ns = ordinary_bytes;
     use.workspaces.idle_bytes = idle_workspace_bytes;
     use.plans.recomputes = recomputes;
+    use.lost.steps_lost_ns = lost_ns;
     return use;
   }
   void SetHostLimit(const protocol::Grant& grant) override {
@@ -48,7 +49,8 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
 
   std::unique_ptr<MemoryChannel> agent;
   std::vector<int64_t> budgets, host_limits, workspace_limits;
-  int64_t host_need_bytes = 10, ordinary_bytes = 0, idle_workspace_bytes = 0, recomputes = 0;
+  int64_t host_need_bytes = 10, ordinary_bytes = 0, idle_workspace_bytes = 0, recomputes = 0,
+          lost_ns = 0;
 };
 
 template <class Subject>

@@ -35,14 +35,17 @@ class TurnsTest : public testing::Test {
     job.parts.back().device = device;
   }
   // In looks of 50 ms, in which every job but a stopped one is heard, and every running one makes
-  // progress. A job moves by its stall, in thousandths of the time.
+  // progress. A job waits for memory in so many thousandths of the time.
   void Pass(int64_t ns, int64_t stall_permille = 0) {
     for (const int64_t end_ns = now_ns_ + ns; now_ns_ < end_ns;) {
       now_ns_ += 50'000'000;
       for (TurnJob& job : jobs_) {
         if (job.id != stopped_) job.heard_ns = now_ns_;
         if (job.id != hung_ && Standing(job) != TurnStanding::kWaits) ++job.operations;
-        for (TurnPart& part : job.parts) part.stall_ns += 50'000 * stall_permille;
+        for (TurnPart& part : job.parts) {
+          part.loss.waited_ns += 50'000 * stall_permille / clock_divisor_;
+          part.loss.waited_of_ns += 50'000'000 / clock_divisor_;
+        }
       }
       turns_.Update(devices_, jobs_, now_ns_);
     }
@@ -56,6 +59,7 @@ class TurnsTest : public testing::Test {
   std::vector<TurnDevice> devices_ = {{100 * kGiB, 50 * kGiB}, {100 * kGiB, 50 * kGiB}};
   std::vector<TurnJob> jobs_;
   JobId stopped_{}, hung_{};
+  int64_t clock_divisor_ = 1;  // the devices' clock is so much slower than the agent's
   Turns turns_;
   int64_t now_ns_ = 1000 * kSecond;
 };
@@ -110,6 +114,60 @@ TEST_F(TurnsTest, AutoChoosesTurnsOnlyWhereMovementCostsMore) {
   EXPECT_TRUE(turns_.IsOn(kFirst)) << "not for a moment's sake";
   Pass(3 * kSecond);
   EXPECT_EQ(StandingOf(1), TurnStanding::kShares);
+}
+
+TEST_F(TurnsTest, TheClockOfTheLossIsTheDevices) {
+  clock_divisor_ = 25;
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(100 * kSecond, 600);
+  EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kMoves);
+  EXPECT_GT(turns_.ViewOf(kFirst).lost_permille, 400);
+  EXPECT_EQ(turns_.ViewOf(kFirst).turns_permille, 111);
+}
+
+TEST_F(TurnsTest, WhatPlansCostIsLossToo) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  for (int second = 0; second < 10; ++second) {
+    for (TurnJob& job : jobs_) {
+      job.parts[0].loss.steps_of_ns += kSecond;
+      job.parts[0].loss.steps_lost_ns += kSecond / 10 * 4;
+    }
+    Pass(kSecond, 100);
+  }
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "no call waits, but the plan takes 4 tenths of the time";
+}
+
+TEST_F(TurnsTest, LossOfJobsThatLearnCountsOnlyAfterAWhile) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto).parts[0].is_learning = true;
+  Pass(20 * kSecond, 900);
+  EXPECT_FALSE(turns_.IsOn(kFirst)) << "it may be fast with a plan";
+  Pass(20 * kSecond, 900);
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "it learns nothing";
+}
+
+TEST_F(TurnsTest, JobsWithoutNewsForLongLoseNothing) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 5, TurnsChoice::kAuto);
+  Pass(5 * kSecond, 900);
+  clock_divisor_ = 1'000'000'000;
+  Pass(600 * kSecond, 0);
+
+  Of(2).parts[0].need_bytes = 60 * kGiB;
+  Pass(5 * kSecond, 0);
+  EXPECT_FALSE(turns_.IsOn(kFirst)) << "those waits are long past";
+}
+
+// A swap of 0.6 s, in turns of 20 s.
+TEST_F(TurnsTest, LongTurnsCostLess) {
+  devices_[0].link_bytes_per_second = 300 * kGiB;
+  turns_.SetRules({.quantum_ns = 20 * kSecond});
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(10 * kSecond, 100);
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "twice what turns cost is 58 of 1000";
 }
 
 TEST_F(TurnsTest, JobsThatParkTakeTurnsAtOnce) {
