@@ -85,6 +85,22 @@ TEST_F(HostGrantTest, NeedIsComputedWithoutTheGrant) {
   EXPECT_EQ(grant.need_bytes(), 7 * kBlock);
 }
 
+TEST_F(HostGrantTest, AJobThatMayHaveToLeaveAsksForSlabsForAllItsMemory) {
+  HostSlabs& slabs = HostSlabs::Instance();
+  const StateLock lock(locks);
+  grant.NoteLargest(kBlock);
+  budget.Want(3 * kBlock);
+  grant.UpdateLimits();
+  EXPECT_EQ(slabs.MissingBytes(0), 0u) << "all of it fits the budget";
+
+  grant.ExpectAllToLeave();
+  EXPECT_EQ(slabs.MissingBytes(0), 5 * kBlock);
+  grant.SetLimit(2 * kBlock);
+  grant.UpdateLimits();
+  EXPECT_EQ(slabs.MissingBytes(0), 2 * kBlock) << "no more than is granted";
+  slabs.SetGoal(0, 0);
+}
+
 TEST_F(HostGrantTest, OnlyTheFirstAllocationWaitsInVain) {
   {
     const StateLock lock(locks);
