@@ -19,7 +19,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 10;
+inline constexpr uint16_t kNewestVersion = 11;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -512,28 +512,61 @@ struct PlanUse {
   bool operator==(const PlanUse&) const = default;
 };
 
+// Agent, version 11, with one file: host copies of idle memory may go there, up to `size_bytes`.
+// They come back when the job needs them, or at ReturnSpilled. One file per device at a time.
+struct SpillFile {
+  uint32_t device = 0;
+  uint64_t serial = 0;  // from 1; rises with every file
+  int64_t size_bytes = 0;
+  bool operator==(const SpillFile&) const = default;
+};
+
+// Agent, version 11: the bytes in the file are to be back in host memory soon.
+struct ReturnSpilled {
+  uint32_t device = 0;
+  bool operator==(const ReturnSpilled&) const = default;
+};
+
+// Client, version 11. `serial`: the file that it has; 0: none, also when it has closed the last
+// one.
+struct SpillUse {
+  uint32_t device = 0;
+  uint64_t serial = 0;
+  int64_t stored_bytes = 0;          // in the file only
+  int64_t resident_twice_bytes = 0;  // on the device, with a host copy
+  // Since the process began.
+  int64_t written_bytes = 0;
+  int64_t read_bytes = 0;
+  int64_t failures = 0;        // of the file: blocks that it did not take, or did not give back
+  int64_t released_bytes = 0;  // host copies of resident memory, given up without pressure
+  bool operator==(const SpillUse&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
                  Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
-                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse>;
+                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse, SpillFile,
+                 ReturnSpilled, SpillUse>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,
-                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35, kKindsOfVersion9 = 37;
+                        kKindsOfVersion7 = 32, kKindsOfVersion8 = 35, kKindsOfVersion9 = 37,
+                        kKindsOfVersion10 = 38;
 constexpr uint16_t VersionOf(size_t kind) {
-  return kind <= kKindsOfVersion1   ? 1
-         : kind <= kKindsOfVersion2 ? 2
-         : kind <= kKindsOfVersion3 ? 3
-         : kind <= kKindsOfVersion4 ? 4
-         : kind <= kKindsOfVersion5 ? 5
-         : kind <= kKindsOfVersion6 ? 6
-         : kind <= kKindsOfVersion7 ? 7
-         : kind <= kKindsOfVersion8 ? 8
-         : kind <= kKindsOfVersion9 ? 9
-                                    : 10;
+  return kind <= kKindsOfVersion1    ? 1
+         : kind <= kKindsOfVersion2  ? 2
+         : kind <= kKindsOfVersion3  ? 3
+         : kind <= kKindsOfVersion4  ? 4
+         : kind <= kKindsOfVersion5  ? 5
+         : kind <= kKindsOfVersion6  ? 6
+         : kind <= kKindsOfVersion7  ? 7
+         : kind <= kKindsOfVersion8  ? 8
+         : kind <= kKindsOfVersion9  ? 9
+         : kind <= kKindsOfVersion10 ? 10
+                                     : 11;
 }
 
 }  // namespace spillway::protocol

@@ -20,8 +20,8 @@
 //     session of the others lasts. The agent's refusal names none: where several could be meant,
 //     the next session registers one at a time.
 //  6. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
-//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse; 10: PlanUse) are not
-//     sent to an older agent.
+//     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse; 10: PlanUse; 11:
+//     SpillUse) are not sent to an older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
 
@@ -46,6 +46,7 @@ struct DeviceUse {
   protocol::WorkspaceUse workspaces;
   protocol::TurnUse turns;
   protocol::PlanUse plans;
+  protocol::SpillUse spill;
 };
 
 // A silent agent takes connections but does not answer.
@@ -90,6 +91,8 @@ class LeaseSubject {
                              std::vector<base::UniqueFd> /*files*/) {}
   virtual void TakeRecalledPlans(const protocol::RecalledPlans& /*recalled*/,
                                  std::vector<base::UniqueFd> /*files*/) {}
+  virtual void TakeSpillFile(const protocol::SpillFile& /*file*/, base::UniqueFd /*descriptor*/) {}
+  virtual void ReturnSpilled(uint32_t /*device*/) {}
   virtual void HandleSessionLoss() {}
 };
 
@@ -162,6 +165,7 @@ class LeaseClient {
     std::optional<int64_t> reported_allocated_bytes;
     protocol::WorkspaceUse reported_workspaces;
     protocol::PlanUse reported_plans;
+    protocol::SpillUse reported_spill;
     int64_t reported_parts_ns = 0;
   };
   struct Check {

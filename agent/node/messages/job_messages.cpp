@@ -84,6 +84,10 @@ void JobMessages::On(Session&, Registration& registration, const protocol::PlanU
   registration.plans = plans;
 }
 
+void JobMessages::On(Session&, Registration& registration, const protocol::SpillUse& use, int64_t) {
+  parts_.spill->Take(registration, use);
+}
+
 void JobMessages::On(Session& session, Registration& registration, const protocol::AskSlabs& ask,
                      int64_t) {
   parts_.slabs->Take(session, registration, ask);
