@@ -48,7 +48,7 @@ class SpillTest(sleep_test.SleepFixture):
         agent_test.wait_for(self.used, lambda used: used < before + FILE_BYTES / 2)
         self.assertLess(self.used(), before + FILE_BYTES / 2)
 
-    def end(self, job, name):
+    def let_end(self, job, name):
         for nap in (1, 2):
             self.wake(name, nap)
         self.assertEqual(job.wait(job_test.PATIENCE_S), 0, self.errors(name))
@@ -63,8 +63,11 @@ class SpillTest(sleep_test.SleepFixture):
         self.assertGreaterEqual(host["spill_used_bytes"], stored["spill"]["stored_bytes"])
         self.assertIn("stored, 0 failures", self.spillway("job", f"local-{first.pid}").stdout)
 
-        self.end(first, "first")
-        self.end(second, "second")
+        self.wake("first", 1)
+        self.await_asleep(first, "first", 2)
+        self.await_device(first, lambda device: device["spill"]["read_bytes"] >= FILE_BYTES, "reading what was stored")
+        self.let_end(first, "first")
+        self.let_end(second, "second")
         self.assert_answers_as_bare("first", "plain", 3)
         self.assert_answers_as_bare("second", "plain", 3)
         agent_test.wait_for(self.host, lambda now: now["spill_used_bytes"] == 0)
@@ -76,8 +79,8 @@ class SpillTest(sleep_test.SleepFixture):
         self.await_stored(first)
         host = self.host()
         self.assertLessEqual(host["spill_used_bytes"], 320 * MIB)
-        self.end(first, "first")
-        self.end(second, "second")
+        self.let_end(first, "first")
+        self.let_end(second, "second")
         self.assert_answers_as_bare("first", "plain", 3)
 
     def test_a_killed_job_leaves_no_file_and_no_space(self):
@@ -104,8 +107,8 @@ class SpillTest(sleep_test.SleepFixture):
         self.await_device(first, lambda device: device["spill"]["stored_bytes"] >= stored["spill"]["stored_bytes"] // 2, "the stored memory's report")
         self.assertGreater(self.host()["spill_used_bytes"], 0, "the new agent counts it")
 
-        self.end(first, "first")
-        self.end(second, "second")
+        self.let_end(first, "first")
+        self.let_end(second, "second")
         self.assert_answers_as_bare("first", "plain", 3)
         self.await_space_of(before)
 

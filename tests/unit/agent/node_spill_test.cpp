@@ -1,6 +1,10 @@
 // Which resting job stores its evicted memory in a file, when, and what counts against the quota.
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "tests/unit/agent/node/fake_shares.h"
 #include "tests/unit/agent/node_client.h"
 
@@ -40,6 +44,7 @@ class NodeSpillTest : public NodeTest {
     Settle();
     client->ObeyAll();
     Report(*client, true, 0);
+    client->Say(protocol::Footprint{3, 12 * kGiB});
     Need(*client, need_gib);
     Pass(10);
     client->ObeyAll();
@@ -190,6 +195,43 @@ TEST_F(NodeSpillTest, AFileThatStoresNothingIsCalledBackAndNotGivenAgainSoon) {
   EXPECT_EQ(shares_.opened.size(), 1u);
   Pass(40'000);
   EXPECT_EQ(shares_.opened.size(), 2u);
+}
+
+// One of three has its turn. The next one keeps its memory on the host, and gets back what it has
+// stored.
+TEST_F(NodeSpillTest, OfJobsThatWaitForTheirTurnTheNextOneStoresNothing) {
+  Config config = FakeConfig();
+  config.spill_after_ms = 0;
+  config.defaults.turns = static_cast<int64_t>(TurnsChoice::kAlways);
+  node_ = std::make_unique<Node>(config, FakeDevices(), 8 * kGiB, 7, &services_, now_ns_, &shares_);
+  std::vector<std::unique_ptr<Client>> jobs;
+  for (int i = 0; i < 3; ++i) jobs.push_back(Begin(6));
+  std::map<size_t, uint64_t> files;
+  std::set<size_t> called_back;
+  for (int64_t operations = 1; operations < 600 && called_back.empty(); ++operations) {
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      jobs[i]->Say(protocol::TurnUse{.device = 3, .operations = operations});
+      Report(*jobs[i], true, 4);
+    }
+    Pass(100);
+    const NodeReport report = node_->Report(now_ns_);
+    const JobId next = report.devices[0].turns.next;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      protocol::Message message;
+      while (jobs[i]->Receive(&message)) {
+        if (const auto* grant = std::get_if<protocol::Grant>(&message)) jobs[i]->Obey(*grant);
+        if (const auto* file = std::get_if<SpillFile>(&message)) {
+          files[i] = file->serial;
+          Use(*jobs[i], file->serial, 4);
+          EXPECT_NE(static_cast<uint64_t>(next), i + 1) << "the next one";
+        }
+        if (std::get_if<protocol::ReturnSpilled>(&message)) called_back.insert(i);
+      }
+    }
+  }
+  EXPECT_FALSE(files.empty());
+  ASSERT_EQ(called_back.size(), 1u);
+  EXPECT_TRUE(files.contains(*called_back.begin()));
 }
 
 TEST_F(NodeSpillTest, AFullDiskIsToldOnce) {
