@@ -203,6 +203,20 @@ TEST_F(SpillingTest, ABufferFreedDuringTheReadIsReadInVain) {
   EXPECT_FALSE(job_->view().IsWrong());
 }
 
+TEST_F(SpillingTest, ARangeThatCameAndWentDuringTheReadKeepsItsNewBytes) {
+  StoreAll();
+  disk_->before_read = [&] {
+    for (const size_t buffer : {3, 0, 1, 2}) Write(buffer, 2);
+    Driver().cuCtxSynchronize();
+    Write(2, 2);
+    ASSERT_TRUE(job_->view().IsEvicted(buffers_[3]));
+  };
+
+  EXPECT_TRUE(job_->spilling().ReturnOne(Always)) << "buffer 3 is the most recently used";
+
+  for (const size_t buffer : {3, 0, 1, 2}) Expect(buffer, 2);
+}
+
 TEST_F(SpillingTest, StopsSoonWhenItIsTold) {
   int blocks = 0;
   EXPECT_FALSE(job_->spilling().StoreOne([&] { return ++blocks < 3; }));
