@@ -9,6 +9,7 @@ namespace spillway::base {
 enum class LockRank {
   kJobs,           // creating and retiring a job (runtime.cpp); no application calls
   kPlannerThread,  // learning, planning, following the agent (planning/); no application calls
+  kSpilling,       // what the spill thread is to do (planning/spill_thread.h); no waits for disks
   kOwnMappings,    // the program's own virtual memory (own_mappings.h); no application calls
   kMaking,         // the right to make memory resident; no application calls (launches, copies)
   kState,          // ledger, residency, timeline, pools; no device waits, no application calls

@@ -369,6 +369,22 @@ void Fields(auto& c, Is<PlanUse> auto& m) {
   Count(c, m.refuted_operations);
   Count(c, m.insured_recomputes);
 }
+void Fields(auto& c, Is<SpillFile> auto& m) {
+  Device(c, m.device);
+  c.Number(m.serial, uint64_t{1}, UINT64_MAX);
+  Size(c, m.size_bytes);
+}
+void Fields(auto& c, Is<ReturnSpilled> auto& m) { Device(c, m.device); }
+void Fields(auto& c, Is<SpillUse> auto& m) {
+  Device(c, m.device);
+  AnyOf64(c, m.serial);
+  Size(c, m.stored_bytes);
+  Size(c, m.resident_twice_bytes);
+  Count(c, m.written_bytes);
+  Count(c, m.read_bytes);
+  Count(c, m.failures);
+  Count(c, m.released_bytes);
+}
 void Fields(auto& c, Is<LostTime> auto& m) {
   Device(c, m.device);
   Count(c, m.waited_ns);
@@ -440,13 +456,13 @@ const char* NameOf(Fault fault) {
 
 const char* NameOf(const Message& message) {
   constexpr const char* names[] = {
-      "Hello",     "Welcome",   "Register",       "Admission",    "Grant",        "Obeyed",
-      "Usage",     "Goodbye",   "Error",          "Ask",          "Document",     "SetBudget",
-      "Control",   "Done",      "AskSlabs",       "Slabs",        "ReturnSlabs",  "HeldSlabs",
-      "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",    "RecallPlans",  "RecalledPlans",
-      "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",  "Footprint",    "ExpectJob",
-      "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse", "SetWorkspace", "Turn",
-      "TurnUse",   "PlanUse",   "LostTime"};
+      "Hello",     "Welcome",   "Register",       "Admission",     "Grant",        "Obeyed",
+      "Usage",     "Goodbye",   "Error",          "Ask",           "Document",     "SetBudget",
+      "Control",   "Done",      "AskSlabs",       "Slabs",         "ReturnSlabs",  "HeldSlabs",
+      "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",     "RecallPlans",  "RecalledPlans",
+      "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",   "Footprint",    "ExpectJob",
+      "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse",  "SetWorkspace", "Turn",
+      "TurnUse",   "PlanUse",   "SpillFile",      "ReturnSpilled", "SpillUse",     "LostTime"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

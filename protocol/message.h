@@ -512,6 +512,36 @@ struct PlanUse {
   bool operator==(const PlanUse&) const = default;
 };
 
+// Agent, version 11, with one file: host copies of idle memory may go there, up to `size_bytes`.
+// They come back when the job needs them, or at ReturnSpilled. One file per device at a time.
+struct SpillFile {
+  uint32_t device = 0;
+  uint64_t serial = 0;  // from 1; rises with every file
+  int64_t size_bytes = 0;
+  bool operator==(const SpillFile&) const = default;
+};
+
+// Agent, version 11: the bytes in the file are to be back in host memory soon.
+struct ReturnSpilled {
+  uint32_t device = 0;
+  bool operator==(const ReturnSpilled&) const = default;
+};
+
+// Client, version 11. `serial`: the file that it has; 0: none, also when it has closed the last
+// one.
+struct SpillUse {
+  uint32_t device = 0;
+  uint64_t serial = 0;
+  int64_t stored_bytes = 0;          // in the file only
+  int64_t resident_twice_bytes = 0;  // on the device, with a host copy
+  // Since the process began.
+  int64_t written_bytes = 0;
+  int64_t read_bytes = 0;
+  int64_t failures = 0;        // of the file: blocks that it did not take, or did not give back
+  int64_t released_bytes = 0;  // host copies of resident memory, given up without pressure
+  bool operator==(const SpillUse&) const = default;
+};
+
 // Client, version 11: time lost to moving memory, by the device's clock, since the process began.
 // Both pairs are lower bounds, of different times: waits of calls, and iterations that are
 // followed.
@@ -530,7 +560,8 @@ using Message =
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
                  Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
-                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse, LostTime>;
+                 WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse, SpillFile,
+                 ReturnSpilled, SpillUse, LostTime>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,

@@ -540,6 +540,7 @@ std::vector<TenancyView> Arbiter::Tenancies() const {
     view.budgeted_bytes = devices_.at(tenancy.device).memory.BudgetedTo(tenancy.number);
     view.host_granted_bytes = host_.GrantedTo(tenancy.number);
     view.host_budgeted_bytes = host_.BudgetedTo(tenancy.number);
+    view.host_wanted_bytes = HostClaim(tenancy).wanted;
     view.has_claim = !tenancy.is_dormant;
     view.overdue = devices_.at(tenancy.device).memory.IsOverdue(tenancy.number);
     view.processes_budgeted_bytes = tenancy.memory.budgeted();

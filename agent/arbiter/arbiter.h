@@ -101,7 +101,7 @@ struct TenancyView {
   uint32_t position = 0;
   Terms terms;
   int64_t granted_bytes = 0, budgeted_bytes = 0, wanted_bytes = 0;
-  int64_t host_granted_bytes = 0, host_budgeted_bytes = 0;
+  int64_t host_granted_bytes = 0, host_budgeted_bytes = 0, host_wanted_bytes = 0;
   int64_t processes_budgeted_bytes = 0;
   int32_t link_permille = 0;
   bool active = false, overdue = false;

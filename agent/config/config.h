@@ -95,7 +95,11 @@ struct Config {
   int64_t spare_slab_bytes = 0;  // made ahead of demand
   int64_t device_factor = 16;  // a process's slabs: at most this many times its most device memory
   bool huge_pages = true;
-  bool driver_slabs = false;                    // slabs are memory allocated by the driver
+  bool driver_slabs = false;  // slabs are memory allocated by the driver
+  std::string spill_folder;   // for files of what waits long; empty: none
+  int64_t spill_bytes = int64_t{64} << 30;
+  int64_t spill_after_ms = 10'000;
+  bool spill_in_memory = false;                 // the folder may lie in memory, for tests
   int64_t link_to_device_bytes_per_second = 0;  // 0: from the device's name, else no link shares
   int64_t link_to_host_bytes_per_second = 0;
 

@@ -40,6 +40,12 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
               .arbiter = &arbiter_,
               .services = services,
               .shares = shares}),
+      spill_({.facts = &facts_,
+              .table = &table_,
+              .arbiter = &arbiter_,
+              .turns = &turns_,
+              .shares = shares,
+              .services = services}),
       jobs_({.facts = &facts_,
              .table = &table_,
              .users = &users_,
@@ -82,6 +88,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                  .table = &table_,
                  .arbiter = &arbiter_,
                  .turns = &turns_,
+                 .spill = &spill_,
                  .owners = &owners_,
                  .unknown = &unknown_,
                  .resume = &resume_,
@@ -104,6 +111,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                      .record = &record_,
                      .claims = &claims_,
                      .slabs = &slabs_,
+                     .spill = &spill_,
                      .delivery = &delivery_,
                      .closer = &closer_,
                      .registrar = &registrar_}),
@@ -212,6 +220,7 @@ void Node::Settle(int64_t now_ns) {
   opener_.RefuseSilent(now_ns);
   links_.Settle(now_ns);
   slabs_.Settle(now_ns);
+  spill_.Settle(now_ns);
   plans_.SendReplies();
 }
 
@@ -241,7 +250,7 @@ void Node::Deliver(const Decisions& decisions, int64_t now_ns) {
 int64_t Node::NextWake() const {
   const bool wants_retry = slabs_.wants_retry() || delivery_.WantsRetry();
   return std::min({arbiter_.NextWake(), resume_.NextWake(), claims_.NextWake(), turns_.NextWake(),
-                   wants_retry ? settled_ns_ + kRetryNs : INT64_MAX});
+                   spill_.NextWake(), wants_retry ? settled_ns_ + kRetryNs : INT64_MAX});
 }
 
 }  // namespace spillway::agent

@@ -84,6 +84,7 @@ class Node {
 
   GrantDelivery delivery_;
   DeviceTurns turns_;
+  SessionSpill spill_;
   JobLife jobs_;
   SessionCloser closer_;
   SessionOpener opener_;

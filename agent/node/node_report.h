@@ -57,6 +57,7 @@ struct TenancyReport {
   protocol::StepTimes steps;
   int64_t idle_workspace_bytes = 0, dropped_workspace_bytes = 0, other_algorithms = 0;
   protocol::PlanUse plans;
+  protocol::SpillUse spill;
   // view.wanted_bytes is more while that may still grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
@@ -123,7 +124,8 @@ struct NodeReport {
   bool draining = false, resuming = false, last_reload_succeeded = true;
   double config_read_s = 0;  // since 1970; set by the loop
   int64_t host_bytes = 0, host_budgeted_bytes = 0;
-  std::optional<PoolView> pool;  // nullopt: no host pool
+  int64_t spill_bytes = 0, spill_used_bytes = 0;  // the quota for files of evicted memory, and use
+  std::optional<PoolView> pool;                   // nullopt: no host pool
   std::optional<PlanningView> planning;
   size_t sessions = 0;
   std::vector<DeviceReport> devices;

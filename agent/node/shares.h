@@ -7,6 +7,8 @@
 
 #include "agent/arbiter/terms.h"
 #include "agent/pool/pool.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace spillway::agent {
 
@@ -42,6 +44,12 @@ class Shares {
   // True: unserved processes should ask again.
   virtual bool TakeMadeSlabs() = 0;
   virtual std::optional<PoolView> View() const = 0;
+
+  // For files of evicted memory, all together; 0: none. And such a file, its space reserved.
+  virtual int64_t SpillBytes() const { return 0; }
+  virtual base::Result<base::UniqueFd> OpenSpillFile(int64_t /*bytes*/) {
+    return base::Error{"there is no folder for such files"};
+  }
 
   // Nullopt: none is left, or no memory for it.
   virtual std::optional<Place> JoinLink(DeviceId device, uint32_t weight) = 0;

@@ -66,6 +66,15 @@ ordered_json UnmanagedOf(const DeviceReport& device) {
   return json;
 }
 
+ordered_json JsonOf(const protocol::SpillUse& use) {
+  return {{"stored_bytes", use.stored_bytes},
+          {"written_bytes", use.written_bytes},
+          {"read_bytes", use.read_bytes},
+          {"failures", use.failures},
+          {"resident_twice_bytes", use.resident_twice_bytes},
+          {"spare_copies_released_bytes", use.released_bytes}};
+}
+
 const char* NameOf(TurnStanding standing) {
   constexpr const char* names[] = {"shares", "runs", "waits"};
   return names[static_cast<size_t>(standing)];
@@ -114,7 +123,8 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"workspaces", WorkspacesOf(tenancy)},
           {"turn", TurnOf(tenancy)},
           {"parts", JsonOf(tenancy.parts)},
-          {"plan_use", JsonOf(tenancy.plans)}};
+          {"plan_use", JsonOf(tenancy.plans)},
+          {"spill", JsonOf(tenancy.spill)}};
 }
 
 // The job's id in its own system, and the parts with processes here.
@@ -232,7 +242,9 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                         {{"memory_bytes", report.host_bytes},
                          {"budgeted_bytes", report.host_budgeted_bytes},
                          {"promised_bytes", report.host_budgeted_bytes},  // the former name
-                         {"ordinary_bytes", OrdinaryBytes(report)}}},
+                         {"ordinary_bytes", OrdinaryBytes(report)},
+                         {"spill_bytes", report.spill_bytes},
+                         {"spill_used_bytes", report.spill_used_bytes}}},
                        {"devices", ordered_json::array()},
                        {"jobs", ordered_json::array()}};
   if (report.pool) json["host"]["pool"] = JsonOf(*report.pool);

@@ -148,6 +148,9 @@ void AddJob(const JobReport& job, Table& table) {
       table.Add("              it may still grow, and claims up to {}", InBytes(view.wanted_bytes));
     table.Add("  host        {} of {} pinned, {} ordinary", InBytes(tenancy.host_bytes),
               InBytes(view.host_granted_bytes), InBytes(tenancy.parts.ordinary_bytes));
+    if (tenancy.spill.stored_bytes > 0 || tenancy.spill.failures > 0)
+      table.Add("  file        {} stored, {} failures", InBytes(tenancy.spill.stored_bytes),
+                tenancy.spill.failures);
     table.Add("  link        {:.1f} %", view.link_permille / 10.0);
     if (const std::optional<int64_t> limit_bytes = tenancy.WorkspaceLimitBytes();
         limit_bytes || tenancy.idle_workspace_bytes > 0 || tenancy.other_algorithms > 0)
@@ -179,6 +182,9 @@ std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
               InBytes(report.host_budgeted_bytes), InBytes(report.host_bytes));
     if (const int64_t ordinary_bytes = OrdinaryBytes(report); ordinary_bytes > 0)
       table.Add("{} more in ordinary memory, which is not budgeted", InBytes(ordinary_bytes));
+    if (report.spill_bytes > 0)
+      table.Add("{} of {} in files or reserved for them", InBytes(report.spill_used_bytes),
+                InBytes(report.spill_bytes));
     AddDevices(report, table);
     table.Add("");
   }

@@ -56,6 +56,16 @@ NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devi
   // The keeper may have outdated names. Keeping a current one again changes nothing.
   for (const KeptFile& file : kept) kept_.insert(file.name);
   if (config.host_pool) MakePool(config, host_bytes, std::move(kept), drivers_worker);
+  if (!config.spill_folder.empty()) OpenSpillFolder(config);
+}
+
+void NodeShares::OpenSpillFolder(const Config& config) {
+  auto opened = SpillFolder::Open(config.spill_folder, config.spill_in_memory
+                                                           ? SpillFolder::InMemory::kAllowed
+                                                           : SpillFolder::InMemory::kRefused);
+  if (!opened) return say_("evicted memory is stored in no file: " + opened.text());
+  spill_folder_ = std::move(*opened);
+  spill_bytes_ = config.spill_bytes;
 }
 
 void NodeShares::MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,

@@ -14,6 +14,7 @@
 #include "agent/link/link_share.h"
 #include "agent/node/node.h"
 #include "agent/pool/slab_maker.h"
+#include "agent/pool/spill_folder.h"
 
 namespace spillway::agent {
 
@@ -68,6 +69,10 @@ class NodeShares final : public Shares {
   void GiveBackUnused(int64_t now_ns) override;
   bool TakeMadeSlabs() override;
   std::optional<PoolView> View() const override;
+  int64_t SpillBytes() const override { return spill_folder_ ? spill_bytes_ : 0; }
+  base::Result<base::UniqueFd> OpenSpillFile(int64_t bytes) override {
+    return spill_folder_->NewFile(bytes);
+  }
   std::optional<Place> JoinLink(DeviceId device, uint32_t weight) override;
   void SetLinkWeight(DeviceId device, uint32_t slot, uint32_t weight) override;
   void LeaveLink(DeviceId device, uint32_t slot) override;
@@ -77,6 +82,7 @@ class NodeShares final : public Shares {
   void TryAgain() { changed_ = true; }
   void MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,
                 const std::vector<std::string>& drivers_worker);
+  void OpenSpillFolder(const Config& config);
 
   FileKeeper& keeper_;
   const std::function<void(const std::string&)> say_;
@@ -84,6 +90,8 @@ class NodeShares final : public Shares {
   std::vector<int> nodes_;
   std::unique_ptr<ThreadedSlabMaker> maker_;
   std::optional<Pool> pool_;
+  std::optional<SpillFolder> spill_folder_;
+  int64_t spill_bytes_ = 0;
   std::vector<std::optional<LinkShare>> links_;
   std::vector<int64_t> link_rates_;  // bytes per second
   std::set<std::string> kept_;

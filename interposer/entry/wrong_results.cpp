@@ -7,7 +7,7 @@ namespace spillway::entry {
 
 void SayResultsAreWrong(interposer::JobMemory* job) {
   static constinit std::atomic<bool> said{false};
-  if (said.exchange(true)) return;
+  if (job->view().IsLost() || said.exchange(true)) return;  // what is lost was said (spilling.cpp)
   fprintf(stderr,
           "spillway: the kernel %s did not make the same bytes again when its dropped output was "
           "recomputed. No wrong result has reached the program, but it cannot go on: from now on "

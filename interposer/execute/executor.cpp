@@ -57,6 +57,11 @@ void Executor::RestoreQueued() {
   waits_for_turn_ = false;
   while (!queue_.empty()) {
     Range* const range = Find(queue_.front());
+    // A call that names it reads the job's file without the state lock.
+    if (range && range->spilled) {
+      queue_.pop_front();
+      continue;
+    }
     if (range && IsEvicted(*range) && !residency_->parked().StaysParked(range)) {
       waits_for_turn_ = !IsTurn(protocol::Direction::kToDevice);
       if (waits_for_turn_) break;

@@ -45,7 +45,7 @@ bool Grants::HasRoomFor(const Range& range) {
 Grants::Batch Grants::NextToBringBack() {
   Batch batch;
   state_.residency.ForEachLive([&](Range* range) {
-    if (range->place != Place::kHost) return;
+    if (range->place != Place::kHost || range->spilled) return;
     const bool is_full = batch.size() == kBatch;
     if (is_full && batch[kBatch - 1]->last_touch >= range->last_touch) return;
     is_full ? void(batch[kBatch - 1] = range) : batch.push_back(range);
@@ -72,8 +72,8 @@ bool Grants::BringBackBatch() {
 bool Grants::MayHaveToBringBack() {
   const size_t held_bytes = state_.residency.chunks().held_bytes();
   const size_t budget_bytes = state_.budget.bytes();
-  const bool is_known =
-      held_bytes == brought_back_.held_bytes && budget_bytes == brought_back_.budget_bytes;
+  const size_t spilled_bytes = state_.residency.copies().spilled().stored_bytes();
+  const bool is_known = BroughtBack{held_bytes, budget_bytes, spilled_bytes} == brought_back_;
   return !is_known && held_bytes < budget_bytes && MayBringBack();
 }
 
@@ -90,7 +90,8 @@ void Grants::BringBack() {
     const StateLock lock(state_.locks);
     has_more = BringBackBatch();
     if (!has_more && MayBringBack())
-      brought_back_ = {state_.residency.chunks().held_bytes(), state_.budget.bytes()};
+      brought_back_ = {state_.residency.chunks().held_bytes(), state_.budget.bytes(),
+                       state_.residency.copies().spilled().stored_bytes()};
   }
 }
 

@@ -101,7 +101,8 @@ class Grants {
   Eviction& eviction_;
   BudgetSchedule schedule_;
   struct BroughtBack {
-    size_t held_bytes = 0, budget_bytes = 0;
+    size_t held_bytes = 0, budget_bytes = 0, spilled_bytes = 0;
+    bool operator==(const BroughtBack&) const = default;
   };
   // No evicted memory fitted then.
   BroughtBack brought_back_ SPILLWAY_GUARDED_BY(kStateLock);

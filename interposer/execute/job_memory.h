@@ -37,6 +37,7 @@
 #include "interposer/execute/runs.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/sharing.h"
+#include "interposer/execute/spilling.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/waits.h"
 #include "interposer/execute/workspaces.h"
@@ -69,6 +70,7 @@ class JobMemory {
   Grants& grants() { return grants_; }
   PlanFollower& plan() { return plan_; }
   CallRecorder& recording() { return recording_; }
+  Spilling& spilling() { return spilling_; }
   JobView& view() { return view_; }
 
   void ReleaseAll();
@@ -82,7 +84,8 @@ class JobMemory {
   MemoryScan scan_{state_, waits_, stored_};
   Parking parking_;
   Eviction eviction_{state_, waits_, parking_};
-  Restores restores_{state_, waits_, parking_, eviction_};
+  Spilling spilling_{state_};
+  Restores restores_{state_, waits_, parking_, eviction_, spilling_};
   DeferredFrees frees_{state_};
   ScratchMemory scratch_{state_, parking_, eviction_};
   PresumedReads presumed_{state_, frees_};
@@ -113,7 +116,7 @@ class JobMemory {
   Sharing sharing_{state_, restores_, replays_, held_, calls_};
   OwnMemory own_memory_{state_, waits_,   runs_,        parking_, restores_,
                         frees_, replays_, allocations_, held_};
-  JobView view_{state_, waits_, frees_, replay_checks_, plan_};
+  JobView view_{state_, waits_, frees_, replay_checks_, plan_, spilling_};
   ProgramStreams streams_{state_, eviction_};
 };
 

@@ -13,6 +13,9 @@ struct JobSnapshot {
   Counters counters;
   size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
   size_t ordinary_bytes, ordinary_peak_bytes;  // evicted data that is not pinned
+  size_t spilled_bytes;                        // evicted data in the job's file
+  size_t resident_twice_bytes;                 // on the device, with a host copy
+  std::uint64_t spill_serial;                  // of the file; 0: none
   size_t idle_workspace_bytes;
   size_t host_need_bytes;  // peak, if the budget were zero
   driver::MappingCalls

@@ -35,6 +35,7 @@ Allocation* JobState::FindBase(CUdeviceptr base) {
 }
 
 CUresult JobState::OutOfMemory() const {
+  if (residency.copies().spilled().IsLost()) return CUDA_ERROR_LAUNCH_FAILED;
   const CUresult health = residency.copies().Health();
   return health == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : health;
 }

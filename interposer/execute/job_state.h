@@ -38,7 +38,7 @@ struct JobState {
   // for any address but an allocation's first.
   Allocation* FindUsable(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(kStateLock);
-  // Out of memory, after which frameworks retry, or the context's own error.
+  // Out of memory, after which frameworks retry, or the context's own error. Lost bytes end it.
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(kStateLock);
   // The context's own error once a fault has ended it. Asks the driver only where work may have
   // failed since.

@@ -45,13 +45,14 @@ std::vector<CUdeviceptr> JobView::LiveBases() {
 bool JobView::IsEvicted(CUdeviceptr address) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(address);
-  return found && !IsBlock(found) && state_.residency.HostCopy(AsRange(found));
+  return found && !IsBlock(found) && !AsRange(found)->spilled &&
+         state_.residency.HostCopy(AsRange(found));
 }
 
 bool JobView::ReadEvicted(CUdeviceptr source, void* destination, size_t bytes) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(source);
-  if (!found || IsBlock(found)) return false;
+  if (!found || IsBlock(found) || AsRange(found)->spilled) return false;
   const auto* copy = static_cast<const std::byte*>(state_.residency.HostCopy(AsRange(found)));
   const size_t offset = source - found->base;
   if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset)
@@ -140,6 +141,13 @@ GivenMemory JobView::Given() {
   return given;
 }
 
+// Without host memory, nothing is searched for.
+size_t JobView::ResidentTwiceBytes() {
+  const HostPool& host = state_.residency.host();
+  return host.pinned_bytes() + host.ordinary_bytes() == 0 ? 0
+                                                          : state_.residency.ResidentTwiceBytes();
+}
+
 JobSnapshot JobView::ReadLocked() {
   Counters counters = waits_.Settled();
   const Timeline::Totals totals = state_.timeline.Sum();
@@ -154,6 +162,9 @@ JobSnapshot JobView::ReadLocked() {
           .slab_peak_bytes = state_.residency.host().slab_peak_bytes(),
           .ordinary_bytes = state_.residency.host().ordinary_bytes(),
           .ordinary_peak_bytes = state_.residency.host().ordinary_peak_bytes(),
+          .spilled_bytes = state_.residency.copies().spilled().stored_bytes(),
+          .resident_twice_bytes = ResidentTwiceBytes(),
+          .spill_serial = spilling_.file_serial(),
           .idle_workspace_bytes = state_.residency.departures().IdleWorkspaceBytes(),
           .host_need_bytes = state_.host_grant.need_bytes(),
           .iteration_calls = plan_.iteration_calls(),

@@ -12,6 +12,7 @@
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/replay_checks.h"
+#include "interposer/execute/spilling.h"
 #include "interposer/execute/waits.h"
 
 namespace spillway::interposer {
@@ -19,8 +20,13 @@ namespace spillway::interposer {
 class JobView {
  public:
   JobView(JobState& state, Waits& waits, DeferredFrees& frees, ReplayChecks& checks,
-          PlanFollower& plan)
-      : state_(state), waits_(waits), frees_(frees), checks_(checks), plan_(plan) {}
+          PlanFollower& plan, const Spilling& spilling)
+      : state_(state),
+        waits_(waits),
+        frees_(frees),
+        checks_(checks),
+        plan_(plan),
+        spilling_(spilling) {}
 
   // Addresses of ours: all of them; those without an allocation.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(kStateLock);
@@ -36,8 +42,10 @@ class JobView {
       SPILLWAY_EXCLUDES(kStateLock);
   size_t FreeBytes();
 
-  // Any thread, without a lock: whether a replay was wrong, for good. And of which kernel.
-  bool IsWrong() const { return checks_.IsWrong(); }
+  // Any thread, without a lock: whether a replay was wrong, or evicted memory is lost, for good.
+  // And of which kernel it was.
+  bool IsWrong() const { return checks_.IsWrong() || spilling_.IsLost(); }
+  bool IsLost() const { return spilling_.IsLost(); }
   std::string NameOfWrong() { return checks_.NameOfWrong(); }
 
   JobSnapshot Read();
@@ -50,6 +58,7 @@ class JobView {
   bool HasWork() SPILLWAY_EXCLUDES(kStateLock);
 
  private:
+  size_t ResidentTwiceBytes() SPILLWAY_REQUIRES(kStateLock);
   size_t UsedBytes() const SPILLWAY_REQUIRES(kStateLock);
   GivenMemory Given() SPILLWAY_REQUIRES(kStateLock);
   JobSnapshot ReadLocked() SPILLWAY_REQUIRES(kStateLock);
@@ -59,6 +68,7 @@ class JobView {
   DeferredFrees& frees_;
   ReplayChecks& checks_;
   PlanFollower& plan_;
+  const Spilling& spilling_;
 };
 
 }  // namespace spillway::interposer

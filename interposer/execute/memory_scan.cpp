@@ -80,7 +80,7 @@ bool MemoryScan::HoldsUnexplained(const Part& part, const HostBuffer& staging, D
 }
 
 // False without a host copy.
-bool MemoryScan::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
+bool MemoryScan::HostCopyHoldsUnexplained(Range& range, Depth depth) {
   const auto* const bytes = static_cast<const std::byte*>(state_.residency.HostCopy(&range));
   if (!bytes) return false;
   for (const Piece& piece : PiecesOf(range.requested_bytes, WholeBytes(depth))) {
@@ -138,10 +138,9 @@ bool MemoryScan::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
 bool MemoryScan::HostCopiesHoldUnexplained() {
   const StateLock lock(state_.locks);
   const std::vector<Range*> live = state_.residency.LiveRanges();
-  return std::any_of(live.begin(), live.end(),
-                     [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-                       return HostCopyHoldsUnexplained(*range, Depth::kFull);
-                     });
+  return std::any_of(live.begin(), live.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+    return HostCopyHoldsUnexplained(*range, Depth::kFull);
+  });
 }
 
 bool MemoryScan::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {

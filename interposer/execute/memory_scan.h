@@ -35,7 +35,7 @@ class MemoryScan {
   // On the device; in the host copy.
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
       SPILLWAY_EXCLUDES(kStateLock);
-  bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
+  bool HostCopyHoldsUnexplained(Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
   // Pinned memory for one part at a time.
   bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(kStateLock);
   void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(kStateLock);

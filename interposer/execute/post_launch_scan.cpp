@@ -116,11 +116,11 @@ bool PostLaunchScan::AwaitWork(Use use) {
 }
 
 bool PostLaunchScan::AnyEvictedHoldsUnexplained(const TouchSet& set) {
-  return std::any_of(set.ranges.begin(), set.ranges.end(),
-                     [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-                       return range->live && scan_.HostCopyHoldsUnexplained(
-                                                 *range, MemoryScan::Depth::kAfterLaunch);
-                     });
+  return std::any_of(
+      set.ranges.begin(), set.ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+        return range->live &&
+               scan_.HostCopyHoldsUnexplained(*range, MemoryScan::Depth::kAfterLaunch);
+      });
 }
 
 std::vector<MemoryScan::Part> PostLaunchScan::PartsReached(const Addresses& addresses,

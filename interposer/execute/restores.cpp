@@ -15,6 +15,7 @@ bool IsContentDead(const Range* range, Role role) {
 }  // namespace
 
 bool Restores::MakeResident(Range* range, Role role) {
+  if (!IsContentDead(range, role) && !spilling_.Load(range)) return false;
   StallCause cause;
   bool copies;
   {

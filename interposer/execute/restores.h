@@ -13,14 +13,15 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
+#include "interposer/execute/spilling.h"
 #include "interposer/execute/waits.h"
 
 namespace spillway::interposer {
 
 class Restores {
  public:
-  Restores(JobState& state, Waits& waits, Parking& parking, Eviction& eviction)
-      : state_(state), waits_(waits), parking_(parking), eviction_(eviction) {}
+  Restores(JobState& state, Waits& waits, Parking& parking, Eviction& eviction, Spilling& spilling)
+      : state_(state), waits_(waits), parking_(parking), eviction_(eviction), spilling_(spilling) {}
 
   // The range is pinned. False when there is no memory for it.
   bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock)
@@ -41,6 +42,7 @@ class Restores {
   Waits& waits_;
   Parking& parking_;
   Eviction& eviction_;
+  Spilling& spilling_;
 };
 
 }  // namespace spillway::interposer

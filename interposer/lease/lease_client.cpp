@@ -18,7 +18,7 @@ constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
                    kFootprintVersion = 6, kWorkspaceVersion = 8, kTurnsVersion = 9,
-                   kPlanUseVersion = 10, kLostTimeVersion = 11;
+                   kPlanUseVersion = 10, kSpillVersion = 11, kLostTimeVersion = 11;
 // Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -198,6 +198,11 @@ void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
     if (received.files.size() == 2)
       subject_.SetLinkPlace(*place, std::move(received.files[0]), std::move(received.files[1]));
+  } else if (const auto* file = std::get_if<protocol::SpillFile>(&message)) {
+    if (received.files.size() == 1)
+      subject_.TakeSpillFile(*file, std::move(received.files.front()));
+  } else if (const auto* spilled = std::get_if<protocol::ReturnSpilled>(&message)) {
+    subject_.ReturnSpilled(spilled->device);
   } else if (const auto* plan = std::get_if<protocol::PlanReply>(&message)) {
     subject_.TakePlanReply(*plan, std::move(received.files));
   } else if (const auto* recalled = std::get_if<protocol::RecalledPlans>(&message)) {
@@ -407,6 +412,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_footprint.reset();
   device.reported_workspaces = {};
   device.reported_plans = {};
+  device.reported_spill = {};
   device.reported_lost = {};
   device.has_workspace_limit = false;
   device.turn.reset();
@@ -476,7 +482,7 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.reported_parts_ns < interval_ns_) return;
   use.account.device = use.steps.device = use.workspaces.device = use.plans.device =
-      use.lost.device = device.number;
+      use.spill.device = use.lost.device = device.number;
   const auto report = [&](uint16_t version, const auto& message, auto& reported) {
     const bool has_news =
         channel_ != nullptr && channel_->version() >= version && message != reported;
@@ -488,6 +494,7 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
          device.reported_footprint);
   report(kWorkspaceVersion, use.workspaces, device.reported_workspaces);
   report(kPlanUseVersion, use.plans, device.reported_plans);
+  report(kSpillVersion, use.spill, device.reported_spill);
   report(kLostTimeVersion, use.lost, device.reported_lost);
   device.reported_parts_ns = now_ns;
 }

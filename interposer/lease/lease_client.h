@@ -21,7 +21,7 @@
 //     the next session registers one at a time.
 //  6. Messages of a protocol version (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account,
 //     StepTimes; 5: DriverSlabs; 6: Footprint; 8: WorkspaceUse; 9: TurnUse; 10: PlanUse; 11:
-//     LostTime) are not sent to an older agent.
+//     SpillUse, LostTime) are not sent to an older agent.
 // Never: checks a grant against the launcher's budget; the subject does.
 #pragma once
 
@@ -46,6 +46,7 @@ struct DeviceUse {
   protocol::WorkspaceUse workspaces;
   protocol::TurnUse turns;
   protocol::PlanUse plans;
+  protocol::SpillUse spill;
   protocol::LostTime lost;
 };
 
@@ -91,6 +92,8 @@ class LeaseSubject {
                              std::vector<base::UniqueFd> /*files*/) {}
   virtual void TakeRecalledPlans(const protocol::RecalledPlans& /*recalled*/,
                                  std::vector<base::UniqueFd> /*files*/) {}
+  virtual void TakeSpillFile(const protocol::SpillFile& /*file*/, base::UniqueFd /*descriptor*/) {}
+  virtual void ReturnSpilled(uint32_t /*device*/) {}
   virtual void HandleSessionLoss() {}
 };
 
@@ -163,6 +166,7 @@ class LeaseClient {
     std::optional<protocol::Footprint> reported_footprint;
     protocol::WorkspaceUse reported_workspaces;
     protocol::PlanUse reported_plans;
+    protocol::SpillUse reported_spill;
     protocol::LostTime reported_lost;
     int64_t reported_parts_ns = 0;
   };

@@ -20,7 +20,6 @@
 #include "interposer/planning/driver_section.h"
 #include "interposer/planning/planner_thread.h"
 #include "interposer/planning/session_messages.h"
-#include "interposer/planning/slab_delivery.h"
 #include "interposer/planning/usage_report.h"
 #include "protocol/socket_channel.h"
 
@@ -73,6 +72,7 @@ void AgentSession::Attach(JobMemory* memory) {
     device->grown_ns = MonotonicNs();
     device->idleness.Begin(device->grown_ns);
     device->wanted_peak_bytes = 0;
+    spill_.Attach(memory);
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number),
                 NumberOf(BudgetOf(number).bytes.value_or(0)));
     if (device->turn.Waits()) memory->grants().KeepBudgetForPlans();
@@ -86,6 +86,7 @@ void AgentSession::Attach(JobMemory* memory) {
 }
 
 void AgentSession::Detach(JobMemory* memory) {
+  spill_.Detach(memory);
   for (;; base::Pause(kShortPauseNs)) {
     const MutexLock lock(mutex_);
     for (Device& device : devices_) {
@@ -159,7 +160,9 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   device->idleness.NoteActivity(OperationsOf(snapshot), snapshot.in_call, now_ns);
   if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
   if (device->idleness.IsActive()) ExpectReturn(device, device->lent.Woke(now_ns));
-  const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
+  spill_.NoteRest(number, !device->idleness.IsActive() || device->turn.Waits());
+  const std::int64_t host_need_bytes = NumberOf(
+      snapshot.host_need_bytes - std::min(snapshot.host_need_bytes, snapshot.spilled_bytes));
   DeviceUse use =
       UseOf(snapshot, PlannerThread::Instance().CountsOf(device->memory), device->turn.IsInTurns());
   use.active = device->idleness.IsActive();
@@ -304,15 +307,6 @@ void AgentSession::ApplyBudget(Device* device) {
 
 std::int64_t AgentSession::MissingSlabBytes(std::uint32_t device) {
   return static_cast<std::int64_t>(HostSlabs::Instance().MissingBytes(static_cast<int>(device)));
-}
-
-void AgentSession::AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) {
-  DeliverSlabs(slabs, std::move(files));
-}
-
-void AgentSession::AddDriverSlabs(const protocol::DriverSlabs& slabs,
-                                  std::vector<base::UniqueFd> files) {
-  DeliverSlabs(slabs, std::move(files));
 }
 
 std::vector<protocol::SlabName> AgentSession::HeldSlabs() { return HostSlabs::Instance().Held(); }
@@ -460,12 +454,27 @@ bool AgentSession::IsTurnChanging() {
 void AgentSession::ServeMemory() {
   Shrink();
   StartTurns();
+  ReleaseSpareCopies();
   while (JobMemory* const memory = TakeAsked()) {
     const DriverSection section;
     const bool has_work = !section.may_call() || memory->view().HasWork();
     if (!has_work && ProcessConfig().lends_pools) memory->own_memory().ReleaseRuns();
     Answered(has_work);
   }
+}
+
+void AgentSession::ReleaseSpareCopies() {
+  for (size_t number = 0; JobMemory* const memory = TakeNext(&number); ++number) {
+    const DriverSection section;
+    if (section.may_call()) memory->spilling().ReleaseSpareCopies(MonotonicNs());
+  }
+}
+
+// The first from there on. Null: none, and none is served any more.
+JobMemory* AgentSession::TakeNext(size_t* number) {
+  const MutexLock lock(mutex_);
+  while (*number < devices_.size() && !devices_[*number].memory) ++*number;
+  return served_ = *number < devices_.size() ? devices_[*number].memory : nullptr;
 }
 
 // The caller must report the result with Answered.

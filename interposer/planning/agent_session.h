@@ -48,6 +48,8 @@
 #include "interposer/planning/lent_budget.h"
 #include "interposer/planning/remote_planner.h"
 #include "interposer/planning/shrink_schedule.h"
+#include "interposer/planning/slab_delivery.h"
+#include "interposer/planning/spill_thread.h"
 
 namespace spillway::interposer {
 
@@ -97,9 +99,13 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
       SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
   std::int64_t MissingSlabBytes(std::uint32_t device) override;
-  void AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override;
+  void AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override {
+    DeliverSlabs(slabs, std::move(files));
+  }
   void AddDriverSlabs(const protocol::DriverSlabs& slabs,
-                      std::vector<base::UniqueFd> files) override;
+                      std::vector<base::UniqueFd> files) override {
+    DeliverSlabs(slabs, std::move(files));
+  }
   std::vector<protocol::SlabName> HeldSlabs() override;
   std::vector<protocol::SlabName> TakeReturnedSlabs() override;
   void SetLinkPlace(const protocol::LinkPlace& place, base::UniqueFd terms,
@@ -107,6 +113,10 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void TakePlanReply(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) override;
   void TakeRecalledPlans(const protocol::RecalledPlans& recalled,
                          std::vector<base::UniqueFd> files) override;
+  void TakeSpillFile(const protocol::SpillFile& file, base::UniqueFd descriptor) override {
+    spill_.TakeFile(file, std::move(descriptor));
+  }
+  void ReturnSpilled(std::uint32_t device) override { spill_.ReturnAll(device); }
   void HandleSessionLoss() override SPILLWAY_REQUIRES(mutex_);
   std::unique_ptr<protocol::Channel> Connect() override;
   bool Send(const protocol::AskPlan& ask, int file) override SPILLWAY_EXCLUDES(mutex_);
@@ -141,6 +151,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
   void ServeMemory() SPILLWAY_EXCLUDES(mutex_);
+  JobMemory* TakeNext(size_t* number) SPILLWAY_EXCLUDES(mutex_);
+  void ReleaseSpareCopies() SPILLWAY_EXCLUDES(mutex_);
   JobMemory* TakeAsked() SPILLWAY_EXCLUDES(mutex_);
   void Answered(bool has_work) SPILLWAY_EXCLUDES(mutex_);
   void Shrink() SPILLWAY_EXCLUDES(mutex_);
@@ -154,6 +166,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   std::atomic<bool> lease_thread_shrinks_{false};  // the lease thread does the shrink thread's work
   Notifier shrink_notifier_;
   RemotePlanner planner_{this};
+  SpillThread spill_;
   base::Mutex mutex_{base::LockRank::kPlannerThread};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
   std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);

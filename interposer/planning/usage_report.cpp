@@ -69,6 +69,17 @@ protocol::PlanUse PlanUseOf(const JobSnapshot& snapshot) {
           .insured_recomputes = NumberOf(counters.insured_recomputes)};
 }
 
+protocol::SpillUse SpillUseOf(const JobSnapshot& snapshot) {
+  const Counters& counters = snapshot.counters;
+  return {.serial = snapshot.spill_serial,
+          .stored_bytes = NumberOf(snapshot.spilled_bytes),
+          .resident_twice_bytes = NumberOf(snapshot.resident_twice_bytes),
+          .written_bytes = NumberOf(counters.spill_written_bytes),
+          .read_bytes = NumberOf(counters.spill_read_bytes),
+          .failures = NumberOf(counters.spill_failures),
+          .released_bytes = NumberOf(counters.spare_copies_released_bytes)};
+}
+
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
   protocol::StepTimes steps;
   if (!pipeline) return steps;
@@ -126,6 +137,7 @@ DeviceUse UseOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline, boo
           .workspaces = WorkspacesOf(snapshot),
           .turns = TurnUseOf(snapshot),
           .plans = PlanUseOf(snapshot),
+          .spill = SpillUseOf(snapshot),
           .lost = LostTimeOf(snapshot, pipeline)};
 }
 

@@ -13,6 +13,7 @@ bool HoldsSomething(const Session& session, const Registration& registration) {
   const protocol::Usage& usage = registration.usage;
   if (usage.resident_bytes > 0 || usage.host_bytes > 0 || session.version < kOrdinaryVersion)
     return true;
+  if (registration.spill.stored_bytes > 0) return true;
   return registration.parts && registration.parts->ordinary_bytes > 0;
 }
 

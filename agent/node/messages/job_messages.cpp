@@ -84,6 +84,10 @@ void JobMessages::On(Session&, Registration& registration, const protocol::PlanU
   registration.plans = plans;
 }
 
+void JobMessages::On(Session&, Registration& registration, const protocol::SpillUse& use, int64_t) {
+  parts_.spill->Take(registration, use);
+}
+
 void JobMessages::On(Session&, Registration& registration, const protocol::LostTime& lost,
                      int64_t) {
   registration.lost = lost;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "agent/node/messages/device_registrar.h"
+#include "agent/node/sessions/session_spill.h"
 
 namespace spillway::agent {
 
@@ -17,6 +18,7 @@ class JobMessages {
     BudgetRecord* record;
     UnusedClaims* claims;
     SessionSlabs* slabs;
+    SessionSpill* spill;
     GrantDelivery* delivery;
     SessionCloser* closer;
     DeviceRegistrar* registrar;
@@ -41,6 +43,7 @@ class JobMessages {
   void On(Session& session, Registration& registration, const protocol::TurnUse& turns, int64_t);
   void On(Session& session, Registration& registration, const protocol::AskSlabs& ask, int64_t);
   void On(Session& session, Registration& registration, const protocol::PlanUse& plans, int64_t);
+  void On(Session& session, Registration& registration, const protocol::SpillUse& use, int64_t);
   void On(Session& session, Registration& registration, const protocol::LostTime& lost, int64_t);
   void On(Session& session, const protocol::ReturnSlabs& returned, int64_t);
   void On(Session& session, const protocol::HeldSlabs& held, int64_t);

@@ -18,6 +18,8 @@ NodeReport NodeReporter::Report(int64_t now_ns) const {
   report.sessions = from_.table->sessions().size();
   report.counters = *from_.counters;
   report.unknown_devices = from_.unknown->Names();
+  if (from_.shares != nullptr) report.spill_bytes = from_.shares->SpillBytes();
+  report.spill_used_bytes = from_.spill->UsedBytes();
   if (from_.shares != nullptr) report.pool = from_.shares->View();
   if (from_.planning != nullptr) report.planning = from_.planning->View();
   AddDevices(report);

@@ -4,6 +4,7 @@
 #include "agent/node/holdings/job_owners.h"
 #include "agent/node/planning.h"
 #include "agent/node/sessions/device_turns.h"
+#include "agent/node/sessions/session_spill.h"
 #include "agent/node/table/resume_period.h"
 #include "agent/node/table/session_table.h"
 #include "agent/node/table/unknown_devices.h"
@@ -17,6 +18,7 @@ class NodeReporter {
     const SessionTable* table;
     const Arbiter* arbiter;
     const DeviceTurns* turns;
+    const SessionSpill* spill;
     const JobOwners* owners;
     const UnknownDevices* unknown;
     const ResumePeriod* resume;

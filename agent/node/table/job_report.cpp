@@ -38,6 +38,15 @@ void AddCounts(const protocol::PlanUse& plans, protocol::PlanUse& sum) {
   AddTo(sum.insured_recomputes, plans.insured_recomputes);
 }
 
+void AddCounts(const protocol::SpillUse& use, protocol::SpillUse& sum) {
+  AddTo(sum.stored_bytes, use.stored_bytes);
+  AddTo(sum.resident_twice_bytes, use.resident_twice_bytes);
+  AddTo(sum.written_bytes, use.written_bytes);
+  AddTo(sum.read_bytes, use.read_bytes);
+  AddTo(sum.failures, use.failures);
+  AddTo(sum.released_bytes, use.released_bytes);
+}
+
 // An older protocol reports only demands. Without a report yet, the job has just begun.
 int64_t FootprintOf(const Registration& registration, uint16_t version) {
   if (version < kFootprintVersion) return registration.usage.wanted_bytes;
@@ -83,6 +92,7 @@ void AddUsage(const Registration& registration, TenancyReport& sum) {
   AddTo(sum.turn_waited_ns, registration.turns.waited_ns);
   AddTo(sum.turns_begun, registration.turns.turns);
   AddCounts(registration.plans, sum.plans);
+  AddCounts(registration.spill, sum.spill);
   if (registration.parts) return AddCounts(*registration.parts, sum.parts);
   AddTo(sum.unparted_to_host_bytes, usage.to_host_bytes);
   AddTo(sum.unparted_to_device_bytes, usage.to_device_bytes);

@@ -50,6 +50,13 @@ struct Registration {
   int64_t turn_sent_ns = 0;
   protocol::TurnUse turns;
   protocol::PlanUse plans;
+  protocol::SpillUse spill;
+  uint64_t spill_serial = 0;     // of the newest file that it was given, or says that it has
+  int64_t spill_file_bytes = 0;  // of the file that it was given; 0: none
+  int64_t spill_given_ns = 0;    // or called back
+  int64_t no_spill_until_ns = 0;
+  bool is_called_back = false;
+  std::optional<int64_t> rests_since_ns;  // idle, or waits for its turn
   protocol::LostTime lost;
 };
 

@@ -16,7 +16,8 @@ HostCopies::HostCopies(int device, size_t limit_bytes, bool may_map, Timeline* t
     : timeline_(timeline),
       counters_(counters),
       trace_(trace),
-      pool_(device, limit_bytes, may_map && driver::PromisesMappableHostMemory(device), timeline) {
+      pool_(device, limit_bytes, may_map && driver::PromisesMappableHostMemory(device), timeline),
+      spilled_(&pool_, counters) {
   for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   to_host_ = timeline_->Of({streams_[0], false});
   to_device_ = timeline_->Of({streams_[1], false});
@@ -28,6 +29,7 @@ bool HostCopies::Out(Range* range, TraceCause why) {
     for (Use use : range->host.busy.items()) timeline_->OrderAfter(to_host_, use);
   }
   range->host.busy.Clear();
+  range->spill_claim = 0;
   for (Use use : range->ready_after.items()) timeline_->OrderAfter(to_host_, use);
   if (ordering_rules::kOffloadFollowsUses) {
     for (Use use : range->uses.items()) timeline_->OrderAfter(to_host_, use);
@@ -52,6 +54,8 @@ bool HostCopies::Out(Range* range, TraceCause why) {
 
 // Without pinned memory, the driver's copy from ordinary memory is as right, but slower.
 bool HostCopies::In(Range* range, TraceCause why) {
+  if (!spilled_.LoadNow(range)) return false;
+  range->spill_claim = 0;
   pool_.MakePinned(&range->host);
   range->copied_at = CountUndocumented();
   const TraceMoment begun = trace_->Begin(streams_[1]);
@@ -85,6 +89,7 @@ Use HostCopies::OnOwnStream(const CUDA_MEMCPY2D& copy) {
 }
 
 void HostCopies::Give(Range* range) {
+  spilled_.Drop(range);
   range->host.busy.Merge(range->departure);
   range->host.busy.Merge(range->ready_after);
   pool_.Give(&range->host);
@@ -99,7 +104,35 @@ void HostCopies::GiveUpSpare(const RangeTable& ranges) {
   }
 }
 
+namespace {
+
+bool IsSpare(const Range& range) {
+  return range.place == Place::kDevice && range.host_valid && range.pins == 0 && !range.empty;
+}
+
+}  // namespace
+
+size_t HostCopies::ReleaseSpare(const RangeTable& ranges) {
+  size_t bytes = 0;
+  for (const auto& range : ranges.all()) {
+    if (!IsSpare(*range)) continue;
+    bytes += range->size_bytes;
+    Give(range.get());
+  }
+  if (bytes > 0) pool_.ReleaseFree();
+  return bytes;
+}
+
+size_t HostCopies::ResidentTwiceBytes(const RangeTable& ranges) {
+  size_t bytes = 0;
+  for (const auto& range : ranges.all())
+    bytes += range->place == Place::kDevice && range->host.data ? range->size_bytes : 0;
+  return bytes;
+}
+
 bool HostCopies::MakeMappable(Range* range) {
+  if (!spilled_.LoadNow(range)) return false;
+  range->spill_claim = 0;
   HostBuffer mappable;
   if (!pool_.TakeMappable(range->size_bytes, &mappable)) return false;
   std::memcpy(mappable.data, range->host.data, range->requested_bytes);

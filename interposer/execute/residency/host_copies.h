@@ -1,7 +1,8 @@
 // Ranges' bytes in host memory: the buffers, and the copies there and back on two streams of ours.
 //
-// Called by residency's classes with the state lock held. Owns the pinned host pool, the copy
-// streams and the job's place at the link. Counts and traces each copy.
+// Called by residency's classes with the state lock held. Owns the pinned host pool, what
+// lies in the job's file, the copy streams and the job's place at the link. Counts and traces each
+// copy.
 //
 // Invariants
 //  1. A copy out begins after all work enqueued on the range. All later users of a range that was
@@ -13,6 +14,7 @@
 
 #include "interposer/execute/residency/link_turns.h"
 #include "interposer/execute/residency/range_table.h"
+#include "interposer/execute/residency/spilled_copies.h"
 #include "interposer/execute/state/counters.h"
 #include "interposer/execute/state/host_pool.h"
 #include "interposer/execute/state/range.h"
@@ -26,7 +28,8 @@ class HostCopies {
   HostCopies(int device, size_t limit_bytes, bool may_map, Timeline* timeline, Counters* counters,
              JobTrace* trace);
 
-  // Into and from the range's buffer. False when the driver refused: nothing has changed.
+  // Into and from the range's buffer. False when the driver refused: nothing has changed. Bytes in
+  // the job's file are read first, with the state lock held: Spilling::Load does so without it.
   bool Out(Range* range, TraceCause why);
   bool In(Range* range, TraceCause why);
   bool InBehind(Range* range, Use use, TraceCause why);
@@ -39,6 +42,10 @@ class HostCopies {
   void Give(Range* range);
   // Gives up good copies of resident ranges while the pool is beyond its limit.
   void GiveUpSpare(const RangeTable& ranges);
+  // Gives up all of them, and what they leave free. Returns how many bytes.
+  size_t ReleaseSpare(const RangeTable& ranges);
+  // Of ranges on the device, with a host copy.
+  static size_t ResidentTwiceBytes(const RangeTable& ranges);
   // Moves the bytes to memory that can be mapped at device addresses: slabs of the agent cannot.
   bool MakeMappable(Range* range);
   // The range can be evicted without a copy.
@@ -48,6 +55,8 @@ class HostCopies {
   CUresult Health() const;
 
   HostPool& pool() { return pool_; }
+  SpilledCopies& spilled() { return spilled_; }
+  const SpilledCopies& spilled() const { return spilled_; }
   // Asked before each copy begins. Copies are counted there.
   LinkTurns& link() { return link_; }
 
@@ -61,6 +70,7 @@ class HostCopies {
   StreamState* to_device_;
   CUstream streams_[2] = {};
   HostPool pool_;
+  SpilledCopies spilled_;
   LinkTurns link_;
 };
 

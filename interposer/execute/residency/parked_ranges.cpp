@@ -24,6 +24,7 @@ bool ParkedRanges::Set(bool on, const RangeTable& ranges) {
 }
 
 bool ParkedRanges::Park(Range* range) {
+  range->spill_claim = 0;
   if (!range->host.handle && !copies_->MakeMappable(range)) return false;
   if (!mappings_->MapHost(range->base, range->size_bytes, range->host)) return false;
   range->place = Place::kParked;

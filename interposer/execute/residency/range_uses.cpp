@@ -9,7 +9,7 @@ void RangeUses::OpenFastPath(Range* range, std::uint64_t stream_serial) {
   const bool serves =
       ordering_rules::kRecordsCloseFastPaths && (!range->readers.empty() || range->record);
   const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
-                      !range->holds_addresses && !range->is_fresh && !serves &&
+                      !range->spilled && !range->holds_addresses && !range->is_fresh && !serves &&
                       !range->is_released && !range->is_idle_workspace && range->scratch_call == 0;
   if (!steady) return;
   range->ready_after.empty() ? range->fast_path.OpenForAll()

@@ -178,7 +178,7 @@ CUmemGenericAllocationHandle Residency::Disown(Range* range) {
 // With the bytes in the host copy. They are put there at addresses of ours, if need be.
 CUmemGenericAllocationHandle Residency::MakeForProgram(Range* range) {
   if (range->place == Place::kParked) parked_.Unmap(range);
-  if (range->place == Place::kDropped) return 0;
+  if (range->place == Place::kDropped || !copies_.spilled().LoadNow(range)) return 0;
   const CUmemGenericAllocationHandle handle =
       chunks_.MakeForProgram(range->size_bytes, range->own_kind);
   Chunk whole{.handle = handle, .bytes = range->size_bytes};
@@ -270,7 +270,8 @@ bool Residency::GiveBytes(Range* range, TraceCause why, Content content) {
 }
 
 void Residency::Fill(Range* range) {
-  if (!std::exchange(range->empty, false) || !range->host.data) return;
+  const bool has_bytes = range->host.data || range->spilled;
+  if (!std::exchange(range->empty, false) || !has_bytes) return;
   copies_.In(range, TraceCause::kDemand);
   if (parking()) copies_.Give(range);
 }
@@ -371,10 +372,10 @@ void Residency::GiveMemory(Range* range) {
   chunks_.Give(&chunks);
 }
 
-const void* Residency::HostCopy(const Range* range) {
+const void* Residency::HostCopy(Range* range) {
   const bool is_there =
       range->place == Place::kHost || range->place == Place::kParked || range->empty;
-  return is_there ? range->host.data : nullptr;
+  return is_there && copies_.spilled().LoadNow(range) ? range->host.data : nullptr;
 }
 
 bool Residency::SetParking(bool parking) {
@@ -499,6 +500,7 @@ void Residency::ReleaseAll() {
     if (IsMapped(range.get()) || range->place == Place::kParked)
       driver::MemUnmap(range->base, range->size_bytes);
     host().Give(&range->host);
+    copies_.spilled().Drop(range.get());
     const Chunks its_own = range->NoteUnmapped();
     held.insert(held.end(), its_own.begin(), its_own.end());
   }

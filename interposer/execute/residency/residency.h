@@ -101,8 +101,9 @@ class Residency {
   bool ParkDropped(Range* range);
   // The bytes of a revived range were not made.
   void DropAgain(Range* range);
-  // Bytes of the range that are not on the device, or null.
-  static const void* HostCopy(const Range* range);
+  // Bytes of the range that are not on the device, or null. Reads them if they are in the job's
+  // file.
+  const void* HostCopy(Range* range);
 
   // Whether evicted memory is parked from now on. Turned on, all evicted ranges are mapped onto
   // their host copies and evictions are cancelled. False when some range cannot be mapped.
@@ -130,6 +131,8 @@ class Residency {
   std::vector<Range*> LiveRanges();
   // While the host pool is beyond its limit.
   void GiveUpSpareCopies() { copies_.GiveUpSpare(ranges_); }
+  size_t ReleaseSpareCopies() { return copies_.ReleaseSpare(ranges_); }
+  size_t ResidentTwiceBytes() const { return HostCopies::ResidentTwiceBytes(ranges_); }
   void TraceMemory() {
     if (JobTrace::IsOn()) TraceMemoryNow();
   }

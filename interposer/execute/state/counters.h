@@ -94,6 +94,11 @@ struct Counters {
     stall_ns += time_ns;
     stall_ns_by_cause[static_cast<std::size_t>(cause)] += time_ns;
   }
+  // Of the job's file (spilling.h).
+  std::uint64_t spill_written_bytes = 0;
+  std::uint64_t spill_read_bytes = 0;
+  std::uint64_t spill_failures = 0;               // blocks not taken, ranges not given back
+  std::uint64_t spare_copies_released_bytes = 0;  // host copies of resident memory, without need
   std::uint64_t budget_changes = 0;
   std::uint64_t over_budget_ns = 0;  // until a smaller budget was met
   std::array<UnmovableBytes, std::size(kUnmovableNames)> unmovable;

@@ -136,6 +136,29 @@ void HostPool::Give(HostBuffer* buffer) {
   if (IsOverLimit()) UnpinForRoom(0);
 }
 
+bool HostPool::TakeOrdinary(size_t bytes, HostBuffer* out) {
+  const auto memory = driver::NewOrdinaryHostMemory(bytes);
+  if (!memory) return false;
+  *out = HostBuffer{*memory, {}};
+  ordinary_bytes_ += bytes;
+  ordinary_peak_bytes_ = std::max(ordinary_peak_bytes_, ordinary_bytes_);
+  return true;
+}
+
+void HostPool::Release(HostBuffer* buffer) {
+  if (!timeline_->AllDone(&buffer->busy)) return Give(buffer);
+  const HostBuffer given = std::exchange(*buffer, {});
+  Unpin(given);
+  slabs_.ReleaseEmpty(given.bytes);
+  SetSlabGoal();
+}
+
+void HostPool::ReleaseFree() {
+  UnpinIdle([](const HostBuffer&) { return true; });
+  slabs_.ReleaseEmpty(slabs_.bytes());
+  SetSlabGoal();
+}
+
 Use HostPool::NextToAwait() {
   for (HostBuffer& buffer : free_) {
     const Use next = timeline_->OneToAwait(&buffer.busy);
@@ -165,13 +188,10 @@ size_t HostPool::limit_bytes() const {
 }
 
 bool HostPool::MakeOrdinary(HostBuffer* buffer) {
-  if (!buffer->is_pinned || !timeline_->AllDone(&buffer->busy)) return false;
-  const auto memory = driver::NewOrdinaryHostMemory(buffer->bytes);
-  if (!memory) return false;
-  HostBuffer ordinary{*memory, {}};
+  if (!buffer->data || !buffer->is_pinned || !timeline_->AllDone(&buffer->busy)) return false;
+  HostBuffer ordinary;
+  if (!TakeOrdinary(buffer->bytes, &ordinary)) return false;
   std::memcpy(ordinary.data, buffer->data, buffer->bytes);
-  ordinary_bytes_ += ordinary.bytes;
-  ordinary_peak_bytes_ = std::max(ordinary_peak_bytes_, ordinary_bytes_);
   std::swap(*buffer, ordinary);
   Give(&ordinary);
   return true;
@@ -197,7 +217,9 @@ void HostPool::MustMap(bool must_map) {
 void HostPool::SetSlabGoal() {
   const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), own_bytes_);
   const bool has_no_use = must_map_ && mappable_;
-  slabs_.SetGoal(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));
+  const size_t expected_bytes =
+      limits_.expected_bytes - std::min(limits_.expected_bytes, spilled_bytes_);
+  slabs_.SetGoal(has_no_use ? slabs_.bytes() : std::min(room_bytes, expected_bytes));
 }
 
 void HostPool::NotePeak() {

@@ -44,7 +44,14 @@ class HostPool {
   bool TakeIdle(size_t bytes, HostBuffer* out);
   // The same, mappable at device addresses even where MustMap is off.
   bool TakeMappable(size_t bytes, HostBuffer* out);
+  // In ordinary memory, whatever the limit.
+  bool TakeOrdinary(size_t bytes, HostBuffer* out);
   void Give(HostBuffer* buffer);
+  // Gives the memory back to the agent or the system, where Give may keep it.
+  void Release(HostBuffer* buffer);
+  // The same for free buffers, while no more of them are expected to be needed.
+  void ReleaseFree();
+  bool IsIdle(HostBuffer* buffer) { return timeline_->AllDone(&buffer->busy); }
   // The first copy that keeps a free buffer busy; null stream when there is none.
   Use NextToAwait();
   void ReleaseAll();
@@ -67,6 +74,8 @@ class HostPool {
   bool MakeOrdinary(HostBuffer* buffer);
   bool MakePinned(HostBuffer* buffer);
   void MustMap(bool must_map);
+  // So much of what is expected to be evicted lies in the job's file.
+  void NoteSpilled(size_t bytes) { spilled_bytes_ = bytes; }
 
   bool mappable() const { return mappable_; }
   size_t limit_bytes() const;
@@ -107,6 +116,7 @@ class HostPool {
   size_t slab_peak_bytes_ = 0;
   size_t ordinary_bytes_ = 0;
   size_t ordinary_peak_bytes_ = 0;
+  size_t spilled_bytes_ = 0;
 };
 
 }  // namespace spillway::interposer

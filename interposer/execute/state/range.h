@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/execute/state/fast_path.h"
 #include "interposer/execute/state/host_pool.h"
+#include "interposer/execute/state/spill_file.h"
 #include "interposer/execute/state/timeline.h"
 #include "interposer/ledger/allocation.h"
 
@@ -82,6 +84,13 @@ enum class RunPiece : std::uint8_t {
   kBesideOthers,  // not all of them: then its run stays held
 };
 
+// A host copy in the job's file.
+struct SpilledBytes {
+  std::shared_ptr<SpillFile> file;
+  std::vector<SpilledBlock> blocks;
+  std::uint64_t id = 0;
+};
+
 // The time in which a range has its device memory, by number (iteration_layout.h).
 struct Residence {
   std::uint32_t iteration = 0;  // 0: none is known
@@ -92,8 +101,10 @@ struct Residence {
 struct Range : Tracked {
   RecentUses recent;
   Place place = Place::kNowhere;
-  Chunks chunks;      // freed, it holds only some of them, or none
-  HostBuffer host;    // when it has a host copy, or one is being made
+  Chunks chunks;                          // freed, it holds only some of them, or none
+  HostBuffer host;                        // when it has a host copy, or one is being made
+  std::unique_ptr<SpilledBytes> spilled;  // or its host copy, in the job's file (spilled_copies.h)
+  std::uint64_t spill_claim = 0;          // 0: its host copy is not being stored there
   UseList uses;       // enqueued on it since it was last known to be idle, except `recent`
   UseList departure;  // when leaving: what must complete before the unmap
   bool host_valid =

@@ -18,7 +18,7 @@ POOL_BYTES = PIECES * PIECE_MIB * MIB
 FLOOR = 96 * MIB  # holds a piece beside the small allocations
 
 
-class SleepTest(job_test.JobFixture):
+class SleepFixture(job_test.JobFixture):
     trainer = ["sleeper", f"--pieces={PIECES}", f"--piece-mib={PIECE_MIB}"]
 
     def serve(self, turns="never"):
@@ -59,6 +59,8 @@ class SleepTest(job_test.JobFixture):
         bare = self.finish(self.begin(f"--memory={memory}", "--off", name=f"bare-{name}", more=[f"--answers={answers}"]), f"bare-{name}")
         self.assertEqual(output, bare)
 
+
+class SleepTest(SleepFixture):
     def check_two_models(self, memory, park):
         self.serve()
         first = self.begin_model("first", memory, self.sleeping("first"), park=park)
