@@ -154,6 +154,19 @@ void AddWorkspaceLimits(const NodeReport& report, Families& out) {
   });
 }
 
+void AddHardLimits(const NodeReport& report, Families& out) {
+  if (!report.hard_limits) return;
+  out.BeginGauge("spillway_hard_limits",
+                 "Hard limits of the driver's that the agent asked for, by what became of them.");
+  for (size_t i = 0; i < kLimitStates; ++i)
+    out.Add({{"state", kLimitStateNames[i]}}, (*report.hard_limits)[i]);
+  out.BeginGauge("spillway_job_hard_limit_bytes",
+                 "The driver's hard limit that the agent set above the job's budget.");
+  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
+    if (tenancy.hard_limit_bytes) out.Add(labels, *tenancy.hard_limit_bytes);
+  });
+}
+
 void AddValues(const NodeReport& report, Families& out) {
   for (const JobValue& value : kJobValues) {
     value.is_counter ? out.BeginCounter(value.name, value.help)
@@ -249,6 +262,7 @@ void AddJobs(const NodeReport& report, Families& out) {
   AddFacts(report, out);
   AddValues(report, out);
   AddWorkspaceLimits(report, out);
+  AddHardLimits(report, out);
   AddTransfers(report, out);
   AddPlans(report, out);
 }
