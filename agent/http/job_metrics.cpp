@@ -86,6 +86,9 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.parts.ordinary_bytes); }},
     {"spillway_job_link_share_ratio", false, "Share of the link between host and device.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.link_permille) / 1000; }},
+    {"spillway_job_hard_limit_bytes", false,
+     "The driver's hard limit that the agent set above the job's budget; 0: none.",
+     [](const TenancyReport& t) { return static_cast<double>(t.hard_limit_bytes.value_or(0)); }},
     {"spillway_job_workspace_idle_bytes", false,
      "Device memory of idle convolution workspaces, which leaves first.",
      [](const TenancyReport& t) { return static_cast<double>(t.idle_workspace_bytes); }},
@@ -155,16 +158,11 @@ void AddWorkspaceLimits(const NodeReport& report, Families& out) {
 }
 
 void AddHardLimits(const NodeReport& report, Families& out) {
-  if (!report.hard_limits) return;
   out.BeginGauge("spillway_hard_limits",
                  "Hard limits of the driver's that the agent asked for, by what became of them.");
-  for (size_t i = 0; i < kLimitStates; ++i)
-    out.Add({{"state", kLimitStateNames[i]}}, (*report.hard_limits)[i]);
-  out.BeginGauge("spillway_job_hard_limit_bytes",
-                 "The driver's hard limit that the agent set above the job's budget.");
-  ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
-    if (tenancy.hard_limit_bytes) out.Add(labels, *tenancy.hard_limit_bytes);
-  });
+  const std::array<int64_t, kLimitStates> counts =
+      report.hard_limits.value_or(std::array<int64_t, kLimitStates>{});
+  for (size_t i = 0; i < kLimitStates; ++i) out.Add({{"state", kLimitStateNames[i]}}, counts[i]);
 }
 
 void AddValues(const NodeReport& report, Families& out) {
