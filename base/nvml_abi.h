@@ -13,8 +13,10 @@ enum Result : int {
   kUninitialized = 1,
   kInvalidArgument = 2,
   kNotSupported = 3,
+  kNoPermission = 4,
   kNotFound = 6,
   kInsufficientSize = 7,
+  kFunctionNotFound = 13,
   kArgumentVersionMismatch = 25,
   kUnknown = 999,
 };
@@ -72,6 +74,12 @@ struct MemoryLimits {
   unsigned long long hard_bytes;
   unsigned long long used_bytes;
 };
+// nvmlSetMemoryLimits_v1_t (r615)
+struct NewMemoryLimits {
+  const char* group;
+  unsigned long long soft_bytes;
+  unsigned long long hard_bytes;
+};
 // NVML_DEVICE_MEMORY_LIMIT_MAX; a soft limit of 0 is none.
 inline constexpr unsigned long long kNoHardLimit = ~0ULL;
 
@@ -83,6 +91,6 @@ struct Utilization {
 
 static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && sizeof(ProcessV1) == 16);
 static_assert(sizeof(Process) == 24 && sizeof(PciInfo) == 68 && sizeof(Utilization) == 8);
-static_assert(sizeof(MemoryLimits) == 32);
+static_assert(sizeof(MemoryLimits) == 32 && sizeof(NewMemoryLimits) == 24);
 
 }  // namespace spillway::nvml

@@ -88,6 +88,8 @@ struct Config {
   bool find_devices = true;
   std::vector<DeviceSetting> devices;
   int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, outside budgets
+  bool sets_hard_limits = false;  // of the driver's own, on the control groups of jobs
+  int64_t hard_limit_reserve_bytes = int64_t{1} << 30;  // of each process, beside its budget
   int64_t host_bytes = 0;
 
   bool host_pool = true;

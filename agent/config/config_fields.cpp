@@ -105,6 +105,13 @@ constexpr ConfigField kFields[] = {
     {"devices", "reserve", K::kSize, 0, kMostBytes, false,
      "of each device, for what no budget sees",
      [](C& c) -> FieldPlace { return &c.device_reserve_bytes; }},
+    {"native_limits", "backstop", K::kFlag, 0, 0, false,
+     "set the driver's own hard limit (r615, as root) on the control groups of jobs, above their "
+     "budgets: for memory that evades the preload; never tried with a real driver",
+     [](C& c) -> FieldPlace { return &c.sets_hard_limits; }},
+    {"native_limits", "reserve", K::kBytes, 0, kMostBytes, false,
+     "of each process above its budget, for its context, kernels and libraries",
+     [](C& c) -> FieldPlace { return &c.hard_limit_reserve_bytes; }},
     {"host", "memory", K::kSize, 0, kMostBytes, true,
      "for evicted memory; 0: half of the machine's",
      [](C& c) -> FieldPlace { return &c.host_bytes; }},

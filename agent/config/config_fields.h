@@ -43,7 +43,8 @@ struct OwnerField {
   std::optional<int64_t> OwnerChange::*place;
 };
 
-// [agent], [http], [devices], [host], [link], [planning], [arbiter], [turns], [limits]
+// [agent], [http], [devices], [native_limits], [host], [link], [planning], [arbiter], [turns],
+// [limits]
 std::span<const ConfigField> ConfigFields();
 std::span<const TermsField> TermsFields();
 std::span<const OwnerField> OwnerFields();

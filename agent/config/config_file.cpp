@@ -67,8 +67,8 @@ class FileReader {
   void ReadTable(const std::string& name, const toml::source_region& where,
                  const toml::node& node) {
     static const std::vector<std::string> tables = {
-        "agent", "http",   "devices",  "host", "link",   "planning", "arbiter",
-        "turns", "limits", "defaults", "rule", "device", "user",     "account"};
+        "agent", "http",   "devices",  "native_limits", "host",   "link", "planning", "arbiter",
+        "turns", "limits", "defaults", "rule",          "device", "user", "account"};
     if (std::find(tables.begin(), tables.end(), name) == tables.end())
       return SayUnknown(where, "table", name, tables);
     const bool is_list = name == "rule" || name == "device" || name == "user" || name == "account";

@@ -23,6 +23,7 @@ Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
   Get(pci_, "nvmlDeviceGetPciInfo_v3");
   Get(by_uuid_, "nvmlDeviceGetHandleByUUID");
   Get(limits_, "nvmlDeviceGetMemoryLimits_v1");
+  Get(set_limits_, "nvmlDeviceSetMemoryLimits_v1");
   Get(processes_, "nvmlDeviceGetComputeRunningProcesses_v3");
 }
 
@@ -90,19 +91,48 @@ DeviceProcesses Nvml::UsedByProcesses() const {
 std::optional<NativeLimits> Nvml::LimitsOf(const std::string& uuid,
                                            const std::string& group) const {
   if (limits_ == nullptr) return NativeLimits{};
+  NativeLimits limits;
+  const nvml::Result result =
+      group.empty() ? nvml::kInvalidArgument : ReadLimits(uuid, group, limits);
+  if (result == nvml::kNotSupported) return NativeLimits{};
+  return result == nvml::kSuccess ? std::optional(limits) : std::nullopt;
+}
+
+nvml::Result Nvml::Find(const std::string& uuid, nvml::Device& device) const {
+  if (!works_) return nvml::kUninitialized;
+  return by_uuid_ == nullptr ? nvml::kFunctionNotFound : by_uuid_(uuid.c_str(), &device);
+}
+
+nvml::Result Nvml::ReadLimits(const std::string& uuid, const std::string& group,
+                              NativeLimits& limits) const {
+  if (!works_) return nvml::kUninitialized;
+  if (limits_ == nullptr) return nvml::kFunctionNotFound;
   nvml::Device device = nullptr;
-  if (!works_ || by_uuid_ == nullptr || group.empty() ||
-      by_uuid_(uuid.c_str(), &device) != nvml::kSuccess)
-    return std::nullopt;
+  if (const nvml::Result found = Find(uuid, device); found != nvml::kSuccess)
+    return found == nvml::kNotFound ? nvml::kInvalidArgument : found;  // kNotFound: no such group
   nvml::MemoryLimits read{};
   read.group = group.c_str();
   const nvml::Result result = limits_(device, &read);
-  if (result == nvml::kNotSupported) return NativeLimits{};
-  if (result != nvml::kSuccess) return std::nullopt;
   const auto bytes = [](unsigned long long value) {
     return static_cast<int64_t>(std::min<unsigned long long>(value, INT64_MAX));
   };
-  return NativeLimits{bytes(read.soft_bytes), bytes(read.hard_bytes)};
+  if (result == nvml::kSuccess) limits = {bytes(read.soft_bytes), bytes(read.hard_bytes)};
+  return result;
+}
+
+nvml::Result Nvml::SetLimits(const std::string& uuid, const std::string& group,
+                             const NativeLimits& limits) const {
+  if (!works_) return nvml::kUninitialized;
+  if (set_limits_ == nullptr) return nvml::kFunctionNotFound;
+  nvml::Device device = nullptr;
+  if (const nvml::Result found = Find(uuid, device); found != nvml::kSuccess) return found;
+  nvml::NewMemoryLimits wanted{};
+  wanted.group = group.c_str();
+  wanted.soft_bytes = static_cast<unsigned long long>(limits.soft_bytes);
+  wanted.hard_bytes = limits.hard_bytes == INT64_MAX
+                          ? nvml::kNoHardLimit
+                          : static_cast<unsigned long long>(limits.hard_bytes);
+  return set_limits_(device, &wanted);
 }
 
 std::string Nvml::BusIdOf(nvml::Device handle) const {

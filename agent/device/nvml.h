@@ -35,6 +35,12 @@ class Nvml {
   // Of a control group's folder. nullopt: the driver does not tell. One before r615 has none. Never
   // tried with a real driver.
   std::optional<NativeLimits> LimitsOf(const std::string& uuid, const std::string& group) const;
+  // The same by NVML's codes, of which kFunctionNotFound stands for a missing function,
+  // kUninitialized for a library that does not work.
+  nvml::Result ReadLimits(const std::string& uuid, const std::string& group,
+                          NativeLimits& limits) const;
+  nvml::Result SetLimits(const std::string& uuid, const std::string& group,
+                         const NativeLimits& limits) const;
 
  private:
   struct Found {
@@ -44,6 +50,7 @@ class Nvml {
   };
   std::vector<Found> Find() const;
   std::string BusIdOf(nvml::Device handle) const;
+  nvml::Result Find(const std::string& uuid, nvml::Device& device) const;
   template <class Function>
   bool Get(Function*& function, const char* name);
 
@@ -59,6 +66,7 @@ class Nvml {
   nvml::Result (*processes_)(nvml::Device, unsigned*, nvml::Process*) = nullptr;  // may be missing
   nvml::Result (*by_uuid_)(const char*, nvml::Device*) = nullptr;                 // may be missing
   nvml::Result (*limits_)(nvml::Device, nvml::MemoryLimits*) = nullptr;           // may be missing
+  nvml::Result (*set_limits_)(nvml::Device, nvml::NewMemoryLimits*) = nullptr;    // may be missing
   nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;                   // may be missing
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "agent/identity/control_group.h"
 #include "base/file.h"
 #include "protocol/message.h"
 
@@ -16,12 +17,8 @@ std::string CommandOf(pid_t pid) {
 }
 
 std::string GroupOf(pid_t pid) {
-  const std::string groups =
-      base::ReadFile("/proc/" + std::to_string(pid) + "/cgroup").optional().value_or("");
-  const size_t line = groups.starts_with("0::/") ? 0 : groups.find("\n0::/");
-  if (line == std::string::npos) return "";
-  const size_t begin = groups.find('/', line);
-  return "/sys/fs/cgroup" + groups.substr(begin, groups.find('\n', begin) - begin);
+  return FolderOfGroup(
+      base::ReadFile("/proc/" + std::to_string(pid) + "/cgroup").optional().value_or(""));
 }
 
 void AddProcesses(const std::string& uuid, int64_t memory_bytes,

@@ -86,6 +86,9 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.parts.ordinary_bytes); }},
     {"spillway_job_link_share_ratio", false, "Share of the link between host and device.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.link_permille) / 1000; }},
+    {"spillway_job_hard_limit_bytes", false,
+     "The driver's hard limit that the agent set above the job's budget; 0: none.",
+     [](const TenancyReport& t) { return static_cast<double>(t.hard_limit_bytes.value_or(0)); }},
     {"spillway_job_workspace_idle_bytes", false,
      "Device memory of idle convolution workspaces, which leaves first.",
      [](const TenancyReport& t) { return static_cast<double>(t.idle_workspace_bytes); }},
@@ -166,6 +169,14 @@ void AddWorkspaceLimits(const NodeReport& report, Families& out) {
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
     if (const auto limit_bytes = tenancy.WorkspaceLimitBytes()) out.Add(labels, *limit_bytes);
   });
+}
+
+void AddHardLimits(const NodeReport& report, Families& out) {
+  out.BeginGauge("spillway_hard_limits",
+                 "Hard limits of the driver's that the agent asked for, by what became of them.");
+  const std::array<int64_t, kLimitStates> counts =
+      report.hard_limits.value_or(std::array<int64_t, kLimitStates>{});
+  for (size_t i = 0; i < kLimitStates; ++i) out.Add({{"state", kLimitStateNames[i]}}, counts[i]);
 }
 
 void AddValues(const NodeReport& report, Families& out) {
@@ -263,6 +274,7 @@ void AddJobs(const NodeReport& report, Families& out) {
   AddFacts(report, out);
   AddValues(report, out);
   AddWorkspaceLimits(report, out);
+  AddHardLimits(report, out);
   AddTransfers(report, out);
   AddPlans(report, out);
 }

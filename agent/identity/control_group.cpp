@@ -127,6 +127,22 @@ ControlGroupIdentity IdentityInControlGroups(std::string_view cgroup_file) {
   return {};
 }
 
+std::string FolderOfGroup(std::string_view cgroup_file) {
+  const size_t line = cgroup_file.starts_with("0::/") ? 0 : cgroup_file.find("\n0::/");
+  if (line == std::string_view::npos) return "";
+  const size_t begin = cgroup_file.find('/', line);
+  return "/sys/fs/cgroup" +
+         std::string(cgroup_file.substr(begin, cgroup_file.find('\n', begin) - begin));
+}
+
+std::string OwnGroupOf(const ControlGroupIdentity& job, std::string_view cgroup_file) {
+  const std::string folder = FolderOfGroup(cgroup_file);
+  constexpr std::string_view root = "/sys/fs/cgroup";
+  if (job.source == JobSource::kLocal || folder.empty()) return "";
+  const ControlGroupIdentity named = IdentityIn(Split(After(root, folder), '/'));
+  return named.source == job.source && named.job == job.job ? folder : "";
+}
+
 const char* NameOf(JobSource source) {
   constexpr const char* names[] = {"local", "slurm", "kubernetes", "container"};
   return names[static_cast<size_t>(source)];

@@ -22,6 +22,11 @@ struct ControlGroupIdentity {
 
 ControlGroupIdentity IdentityInControlGroups(std::string_view cgroup_file);
 
+// The folder of the process's group in the one hierarchy of version 2. Empty: it is in none.
+std::string FolderOfGroup(std::string_view cgroup_file);
+// That folder, if its own path names this job. Groups of local jobs also hold other processes.
+std::string OwnGroupOf(const ControlGroupIdentity& job, std::string_view cgroup_file);
+
 const char* NameOf(JobSource source);
 
 }  // namespace spillway::agent

@@ -86,6 +86,7 @@ std::optional<JobIdentity> ProcessTable::IdentityOf(pid_t pid, uid_t uid, pid_t 
   identity.name = prefix + group.job.substr(0, shown);
   identity.key = prefix + group.job;
   identity.id = group.job;
+  identity.group = OwnGroupOf(group, *groups);
   return identity;
 }
 

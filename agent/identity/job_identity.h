@@ -23,7 +23,8 @@ struct JobIdentity {
   JobSource source = JobSource::kLocal;
   std::string part;
   std::string command;
-  std::string id = {};  // Slurm's job number, the pod's uid, the container's id; empty: local
+  std::string id = {};     // Slurm's job number, the pod's uid, the container's id; empty: local
+  std::string group = {};  // folder of its own control group (version 2); empty: it has none
 };
 
 class ProcessTable {

@@ -54,7 +54,8 @@ enum class About : uint64_t {
   kSignals = 3,
   kSlabs = 4,
   kPlans = 5,
-  kJobsListener = 6
+  kJobsListener = 6,
+  kLimits = 7
 };
 uint64_t Token(About about, SessionId session = SessionId{0}) {
   return static_cast<uint64_t>(session) << 3 | static_cast<uint64_t>(about);
@@ -173,8 +174,9 @@ void Agent::Begin(const Config& used, std::vector<NodeShares::KeptFile> kept) {
                                     [](const std::string& line) { LogWarning(line); });
   state_path_ = StatePathOf(used);
   OpenHeldRecords(used);
+  limits_ = std::make_unique<LimitThread>(state_path_.empty() ? "" : state_path_ + ".limits");
   node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
-                                 shares_.get(), plan_service_.get(), held_.get());
+                                 shares_.get(), plan_service_.get(), held_.get(), limits_.get());
   base::Result<SavedState> state = state_path_.empty() ? SavedState{} : LoadState(state_path_);
   if (!state) LogWarning(state.text());
   SavedState saved = std::move(state).value_or({});
@@ -263,6 +265,7 @@ bool Agent::Open() {
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   Watch(plan_service_->file(), Token(About::kPlans));
+  Watch(limits_->file(), Token(About::kLimits));
   return true;
 }
 
@@ -348,6 +351,8 @@ void Agent::Handle(uint64_t token) {
       return AcceptSome(jobs_listener_);
     case About::kSignals:
       return TakeSignal();
+    case About::kLimits:
+      return limits_->Drain();
     case About::kSlabs:
     case About::kPlans:
       return;
@@ -487,6 +492,7 @@ void Agent::Publish() {
     node_->NoteProcesses(process_watch_->Latest());
     for (const std::string& note : process_watch_->TakeNotes()) LogWarning(note);
   }
+  for (const std::string& note : limits_->TakeNotes()) LogWarning(note);
   auto report = std::make_shared<NodeReport>(node_->Report(NowNs()));
   report->config_read_s = config_read_s_;
   latest_.Set(std::move(report));

@@ -1,6 +1,7 @@
 // The daemon: one loop of sockets, signals and deadlines around a Node. Threads: the loop's own;
 // the HTTP server's, which only read the last published report, and jobs' plans; the slab maker's;
-// the plan service's; the file closer's; the process watch's.
+// the plan service's; the file closer's; the process watch's; the
+// hard limits'.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "agent/config/config_file.h"
+#include "agent/device/limit_thread.h"
 #include "agent/device/process_watch.h"
 #include "agent/http/http_server.h"
 #include "agent/loop/file_closer.h"
@@ -90,6 +92,7 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<PlanService> plan_service_;
   std::unique_ptr<HeldRecords> held_;
+  std::unique_ptr<LimitThread> limits_;
   FileCloser closer_;
   base::UniqueFd poll_;
   std::unique_ptr<Node> node_;  // null: the agent cannot listen

@@ -15,7 +15,7 @@ constexpr int64_t kRetryNs = 200'000'000;
 
 Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
            NodeServices* services, int64_t now_ns, Shares* shares, Planning* planning,
-           HeldRecord* record)
+           HeldRecord* record, HardLimits* hard_limits)
     : services_(services),
       facts_{.devices = std::move(devices),
              .host_bytes = host_bytes,
@@ -34,7 +34,13 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       slabs_(&facts_, &table_, &arbiter_, shares),
       links_(shares),
       plans_(&table_, planning),
-      delivery_(&table_, &claims_, &slabs_, &links_, &counters_),
+      backstop_({.facts = &facts_,
+                 .table = &table_,
+                 .arbiter = &arbiter_,
+                 .resume = &resume_,
+                 .services = services,
+                 .limits = hard_limits}),
+      delivery_(&table_, &claims_, &slabs_, &links_, &backstop_, &counters_),
       turns_({.facts = &facts_,
               .table = &table_,
               .arbiter = &arbiter_,
@@ -94,7 +100,8 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                  .resume = &resume_,
                  .counters = &counters_,
                  .shares = shares,
-                 .planning = planning}),
+                 .planning = planning,
+                 .backstop = &backstop_}),
       registrar_({.facts = &facts_,
                   .table = &table_,
                   .users = &users_,
@@ -199,8 +206,9 @@ void Node::Restore(const SavedState& state) {
 }
 
 void Node::NoteProcesses(std::shared_ptr<const DeviceProcesses> processes) {
-  if (processes == facts_.processes) return;
-  facts_.processes = std::move(processes);
+  if (processes == counted_) return;
+  counted_ = processes;
+  facts_.processes = backstop_.WithoutOwn(std::move(processes));
   terms_.RefreshIfLimitsChanged();
 }
 
@@ -215,7 +223,9 @@ void Node::Settle(int64_t now_ns) {
   for (const UnusedClaims::Change& change : claims_.End(table_, now_ns))
     arbiter_.Use(change.process, change.demand);
   turns_.Settle(resume_.is_on(), now_ns);
-  Deliver(arbiter_.Decide(now_ns), now_ns);
+  const Decisions decisions = arbiter_.Decide(now_ns);
+  backstop_.Settle(!decisions.grants.empty(), now_ns);
+  Deliver(decisions, now_ns);
   delivery_.SendAll(now_ns);
   opener_.RefuseSilent(now_ns);
   links_.Settle(now_ns);

@@ -27,7 +27,8 @@ class Node {
   // Null shares: no slabs and no link places. Null planning: jobs plan for themselves.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
        NodeServices* services, int64_t now_ns, Shares* shares = nullptr,
-       Planning* planning = nullptr, HeldRecord* record = nullptr);
+       Planning* planning = nullptr, HeldRecord* record = nullptr,
+       HardLimits* hard_limits = nullptr);
   Node(const Node&) = delete;
 
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel,
@@ -66,6 +67,7 @@ class Node {
   NodeFacts facts_;
   NodeCounters counters_;
   int64_t settled_ns_;
+  std::shared_ptr<const DeviceProcesses> counted_;  // as the driver counts, with our own limits
 
   Arbiter arbiter_;
   ResumePeriod resume_;
@@ -81,6 +83,7 @@ class Node {
   SessionSlabs slabs_;
   SessionLinks links_;
   PlanRequests plans_;
+  Backstop backstop_;
 
   GrantDelivery delivery_;
   DeviceTurns turns_;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "agent/arbiter/arbiter.h"
 #include "agent/identity/control_group.h"
 #include "agent/node/durations.h"
+#include "agent/node/hard_limits.h"
 #include "agent/node/planning.h"
 #include "agent/pool/pool.h"
 #include "agent/turns/turns.h"
@@ -64,6 +66,11 @@ struct TenancyReport {
   // Whose reports the sums above have, once for each kind. While it is the same, they grow only by
   // what happens.
   std::vector<SessionId> reporters;
+
+  // Of the driver's hard limits that the agent set on the job's control groups, together; nullopt:
+  // none. The state: the gravest of theirs.
+  std::optional<int64_t> hard_limit_bytes = {};
+  std::optional<LimitState> hard_limit_state = {};
 
   TurnView turn;
   int64_t turn_waited_ns = 0, turns_begun = 0;
@@ -127,6 +134,8 @@ struct NodeReport {
   int64_t spill_bytes = 0, spill_used_bytes = 0;  // the quota for files of evicted memory, and use
   std::optional<PoolView> pool;                   // nullopt: no host pool
   std::optional<PlanningView> planning;
+  // How many by their state, pending first; nullopt: the agent sets none.
+  std::optional<std::array<int64_t, kLimitStates>> hard_limits = {};
   size_t sessions = 0;
   std::vector<DeviceReport> devices;
   std::vector<std::string> unknown_devices;  // requested by jobs, unknown to the agent; bounded

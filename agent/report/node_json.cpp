@@ -90,6 +90,14 @@ ordered_json TurnOf(const TenancyReport& tenancy) {
           {"waited_ns", tenancy.turn_waited_ns}};
 }
 
+// null: the agent sets none for the job.
+ordered_json HardLimitOf(const TenancyReport& tenancy) {
+  if (!tenancy.hard_limit_state) return nullptr;
+  const std::optional<int64_t>& bytes = tenancy.hard_limit_bytes;
+  return {{"state", kLimitStateNames[static_cast<size_t>(*tenancy.hard_limit_state)]},
+          {"bytes", bytes ? ordered_json(*bytes) : ordered_json(nullptr)}};
+}
+
 ordered_json JsonOf(const TenancyReport& tenancy) {
   const TenancyView& view = tenancy.view;
   return {{"device", tenancy.device_number},
@@ -114,6 +122,7 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"host_bytes", tenancy.host_bytes},
           {"ordinary_bytes", tenancy.parts.ordinary_bytes},
           {"link_permille", view.link_permille},
+          {"hard_limit", HardLimitOf(tenancy)},
           {"to_host_bytes", tenancy.to_host_bytes},
           {"to_device_bytes", tenancy.to_device_bytes},
           {"stall_ns", tenancy.stall_ns},
@@ -248,6 +257,7 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                        {"devices", ordered_json::array()},
                        {"jobs", ordered_json::array()}};
   if (report.pool) json["host"]["pool"] = JsonOf(*report.pool);
+  if (report.hard_limits) json["hard_limits"] = Named(kLimitStateNames, *report.hard_limits);
   if (report.planning) json["planning"] = JsonOf(*report.planning);
   for (const DeviceReport& device : report.devices) {
     json["devices"].push_back({{"device", device.number},

@@ -123,6 +123,22 @@ void AddOwners(const NodeReport& report, Table& table) {
   }
 }
 
+void AddHardLimit(const TenancyReport& tenancy, Table& table) {
+  if (!tenancy.hard_limit_state) return;
+  switch (*tenancy.hard_limit_state) {
+    case LimitState::kForeign:
+      return table.Add("  backstop    none: somebody else set the driver's limits");
+    case LimitState::kRefused:
+      return table.Add("  backstop    none: the driver refuses");
+    case LimitState::kSet:
+      return table.Add("  backstop    {}: the driver's hard limit",
+                       InBytes(tenancy.hard_limit_bytes.value_or(0)));
+    case LimitState::kPending:
+    case LimitState::kCleared:
+      return table.Add("  backstop    about to be set");
+  }
+}
+
 void AddJob(const JobReport& job, Table& table) {
   table.Add("{}: {} (uid {}), {} process{}, {:.0f} s", job.name, job.command, job.uid,
             job.processes.all, job.processes.all == 1 ? "" : "es",
@@ -151,6 +167,7 @@ void AddJob(const JobReport& job, Table& table) {
     if (tenancy.spill.stored_bytes > 0 || tenancy.spill.failures > 0)
       table.Add("  file        {} stored, {} failures", InBytes(tenancy.spill.stored_bytes),
                 tenancy.spill.failures);
+    AddHardLimit(tenancy, table);
     table.Add("  link        {:.1f} %", view.link_permille / 10.0);
     if (const std::optional<int64_t> limit_bytes = tenancy.WorkspaceLimitBytes();
         limit_bytes || tenancy.idle_workspace_bytes > 0 || tenancy.other_algorithms > 0)

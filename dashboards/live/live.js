@@ -36,6 +36,8 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 // ---- texts
 
+const JOINT = "\u00a0";  // a number and its unit stay on one line
+
 const number = (value, digits) => value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
 function bytes(value) {
@@ -45,10 +47,10 @@ function bytes(value) {
     value /= 1024;
     ++unit;
   }
-  return `${number(value, unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2)} ${units[unit]}`;
+  return `${number(value, unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2)}${JOINT}${units[unit]}`;
 }
 const rate = (value) => value === 0 ? "0" : `${bytes(value)}/s`;
-const percent = (value) => `${number(value, value > 0 && value < 10 ? 1 : 0)} %`;
+const percent = (value) => `${number(value, value > 0 && value < 10 ? 1 : 0)}${JOINT}%`;
 
 function duration(ns) {
   const seconds = Math.floor(ns / 1e9);

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/environment.h"
 #include "base/nvml_abi.h"
+#include "simulator/driver/machine/group_limits.h"
 #include "simulator/driver/machine/identity.h"
 #include "simulator/driver/machine/node_statistics.h"
 #include "simulator/driver/machine/profile.h"
@@ -44,18 +44,6 @@ std::string Setting(const char* name, const char* otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-std::string UuidText(const Profile& profile, int ordinal) {
-  const simulator::DeviceUuid bytes = simulator::UuidOf(profile, ordinal);
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
-  }
-  return text;
-}
-
 // By the same environment variables as the driver's.
 struct Machine {
   Profile profile;
@@ -74,9 +62,10 @@ struct Machine {
         capacity.empty() ? profile.capacity_bytes : std::strtoull(capacity.c_str(), nullptr, 10);
     capacity_bytes -= capacity_bytes % kGranuleBytes;
     const int count = std::clamp(std::atoi(Setting(environment::kSimDevices, "1").c_str()), 1, 8);
+    const std::vector<std::string> uuids = simulator::UuidsOf(profile, count);
     for (int i = 0; i < count; ++i) {
       // NVML writes the domain of a bus with eight digits.
-      devices.push_back({i, UuidText(profile, i), "0000" + simulator::BusIdOf(i)});
+      devices.push_back({i, uuids[static_cast<std::size_t>(i)], "0000" + simulator::BusIdOf(i)});
     }
     works = true;
   }
@@ -217,22 +206,33 @@ Result Processes(Device device, unsigned* count, Info* infos) {
   });
 }
 
-// Those of a line of the settings' file; none where no line names the group.
 Result LimitsOf(const DeviceObject& own, MemoryLimits* limits) {
-  const std::string path = Setting(environment::kSimMemoryLimits, "");
+  const std::string path = simulator::GroupLimitsPath();
   if (path.empty()) return kNotSupported;
   if (limits == nullptr || limits->group == nullptr) return kInvalidArgument;
-  limits->soft_bytes = limits->used_bytes = 0;
-  limits->hard_bytes = kNoHardLimit;
-  std::ifstream lines(path);
-  std::string uuid, group;
-  unsigned long long soft_bytes = 0, hard_bytes = 0;
-  while (lines >> uuid >> group >> soft_bytes >> hard_bytes) {
-    if (uuid != own.uuid || group != limits->group) continue;
-    limits->soft_bytes = soft_bytes;
-    limits->hard_bytes = hard_bytes == 0 ? kNoHardLimit : hard_bytes;
-  }
+  const simulator::GroupLimits read = simulator::ReadGroupLimits(path, own.uuid, limits->group);
+  limits->soft_bytes = read.soft_bytes;
+  limits->hard_bytes = read.hard_bytes;
+  limits->used_bytes = 0;
   return kSuccess;
+}
+
+// The real driver knows groups by their folders, which a test may not be able to make.
+Result SetLimits(const DeviceObject& own, const NewMemoryLimits* limits) {
+  const std::string path = simulator::GroupLimitsPath();
+  if (path.empty()) return kNotSupported;
+  if (limits == nullptr || limits->group == nullptr || limits->soft_bytes > limits->hard_bytes)
+    return kInvalidArgument;
+  switch (simulator::WriteGroupLimits(path, own.uuid, limits->group,
+                                      {limits->soft_bytes, limits->hard_bytes})) {
+    case simulator::LimitsWritten::kYes:
+      return kSuccess;
+    case simulator::LimitsWritten::kNotPermitted:
+      return kNoPermission;
+    case simulator::LimitsWritten::kFailed:
+      break;
+  }
+  return kUnknown;
 }
 
 const char* Text(int result) {
@@ -245,6 +245,8 @@ const char* Text(int result) {
       return "Invalid Argument";
     case kNotSupported:
       return "Not Supported";
+    case kNoPermission:
+      return "Insufficient Permissions";
     case kNotFound:
       return "Not Found";
     case kInsufficientSize:
@@ -363,6 +365,10 @@ SIM_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(Device device, unsigned* count
 
 SIM_NVML(nvmlDeviceGetMemoryLimits_v1)(Device device, MemoryLimits* limits) {
   return About(device, [&](const DeviceObject& own) { return LimitsOf(own, limits); });
+}
+
+SIM_NVML(nvmlDeviceSetMemoryLimits_v1)(Device device, NewMemoryLimits* limits) {
+  return About(device, [&](const DeviceObject& own) { return SetLimits(own, limits); });
 }
 
 SIM_NVML(nvmlDeviceGetUtilizationRates)(Device device, Utilization* rates) {

@@ -24,6 +24,7 @@ NodeReport NodeReporter::Report(int64_t now_ns) const {
   if (from_.planning != nullptr) report.planning = from_.planning->View();
   AddDevices(report);
   AddJobs(now_ns, report);
+  from_.backstop->AddTo(report);
   if (from_.facts->processes)
     AddUnmanaged(*from_.facts->processes, *from_.table, *from_.arbiter, report);
   return report;

@@ -1,6 +1,7 @@
 // Reads the node's visible state from its parts, as values. Changes none.
 #pragma once
 
+#include "agent/node/holdings/backstop.h"
 #include "agent/node/holdings/job_owners.h"
 #include "agent/node/planning.h"
 #include "agent/node/sessions/device_turns.h"
@@ -25,6 +26,7 @@ class NodeReporter {
     const NodeCounters* counters;
     const Shares* shares;
     const Planning* planning;
+    const Backstop* backstop;
   };
   explicit NodeReporter(const Sources& sources) : from_(sources) {}
 

@@ -98,9 +98,11 @@ void GrantDelivery::SendGrant(Session& session, uint32_t number, Registration& r
                               int64_t now_ns) {
   if (!registration.unsent || registration.unread.size() >= kMostUnread) return;
   const GrantDecision& decision = *registration.unsent;
+  if (!backstop_.Allows(session, registration, decision, now_ns)) return;
   if (!SendWorkspaceLimit(session, number, registration, decision.workspace_limit_bytes)) return;
   if (session.channel->Send(MessageOf(decision, number, now_ns)) != protocol::Sent::kSent) return;
   registration.unread.push_back(decision.serial);
+  registration.sent_memory_bytes = decision.memory_bytes;
   claims_.AwaitUse(session, number, registration, now_ns);
   slabs_.NoteGrant(session, registration, decision.host_bytes);
   links_.NoteGrant(session, number, registration, decision.link_permille);

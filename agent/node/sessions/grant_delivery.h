@@ -3,11 +3,13 @@
 // Invariants
 //  1. A client with kMostUnread unread grants gets no further ones. Then only the newest is kept,
 //     until it reads again.
-//  2. Grants of host memory and link take effect when they are sent.
+//  2. A grant that grows waits for its hard limit (holdings/backstop.h).
+//  3. Grants of host memory and link take effect when they are sent.
 #pragma once
 
 #include <set>
 
+#include "agent/node/holdings/backstop.h"
 #include "agent/node/holdings/session_links.h"
 #include "agent/node/holdings/session_slabs.h"
 #include "agent/node/holdings/unused_claims.h"
@@ -19,8 +21,13 @@ class GrantDelivery {
   static constexpr size_t kMostUnread = 4;
 
   GrantDelivery(SessionTable* table, UnusedClaims* claims, SessionSlabs* slabs, SessionLinks* links,
-                NodeCounters* counters)
-      : table_(*table), claims_(*claims), slabs_(*slabs), links_(*links), counters_(*counters) {}
+                const Backstop* backstop, NodeCounters* counters)
+      : table_(*table),
+        claims_(*claims),
+        slabs_(*slabs),
+        links_(*links),
+        backstop_(*backstop),
+        counters_(*counters) {}
 
   void Deliver(const AdmissionDecision& decision, int64_t now_ns);
   void Deliver(const GrantDecision& decision, int64_t now_ns);
@@ -38,6 +45,7 @@ class GrantDelivery {
   UnusedClaims& claims_;
   SessionSlabs& slabs_;
   SessionLinks& links_;
+  const Backstop& backstop_;
   NodeCounters& counters_;
   std::set<SessionId> waiting_;  // with unsent messages
 };

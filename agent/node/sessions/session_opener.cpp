@@ -59,6 +59,7 @@ std::optional<Refusal> SessionOpener::BeginJob(Session& session, const protocol:
   parts_.table->Enter(session, job);
   session.state = SessionState::kJob;
   session.part = identity->part;
+  session.group = identity->group;
   for (SessionId kept : parts_.slabs->KeptFor(session)) parts_.closer->End(kept, now_ns);
   parts_.slabs->Begin(session);
   return std::nullopt;

@@ -36,6 +36,7 @@ struct Registration {
   std::optional<int64_t> host_need_bytes;  // if it had no device memory; reported
   std::vector<uint64_t> unread;            // serials of grants sent and not answered
   std::optional<GrantDecision> unsent;     // the newest grant held back
+  int64_t sent_memory_bytes = 0;           // the last grant's
   int64_t sent_workspace_limit_bytes = protocol::kMostBytes;
   protocol::WorkspaceUse workspaces;
   int64_t granted_host_bytes = 0;
@@ -72,8 +73,9 @@ struct Session {
   Entrance entrance = Entrance::kAll;
   std::unique_ptr<protocol::Channel> channel;  // null: detached
   std::unique_ptr<Peer> peer;
-  JobId job{};       // if kJob or kDetached
-  std::string part;  // a Slurm step or a pod's container
+  JobId job{};        // if kJob or kDetached
+  std::string part;   // a Slurm step or a pod's container
+  std::string group;  // folder of its job's own control group; empty: it has none
   Rate messages;
   std::map<uint32_t, Registration> registrations;  // by the client's device number
   std::vector<protocol::Admission> unsent_admissions;

@@ -17,6 +17,8 @@
 #include "base/environment.h"
 #include "simulator/driver/calls/program_view.h"
 #include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/machine/group_limits.h"
+#include "simulator/driver/machine/identity.h"
 #include "simulator/driver/machine/node_settings.h"
 #include "simulator/driver/machine/process.h"
 #include "simulator/driver/machine/statistics.h"
@@ -196,6 +198,7 @@ CUresult Initialise() {
   TheStatistics().SetIdentity(profile.name, clock);
   TheStatistics().device_bytes_capacity = capacity_bytes;
   TheStatistics().device_count = static_cast<std::size_t>(device_count);
+  EnforceGroupLimits(UuidsOf(profile, device_count));
   SetComputeMode(compute == "tags" ? ComputeMode::kTags : ComputeMode::kFull);
   auto* const simulator =
       new Simulator(profile, device_count, capacity_bytes, clock == "real", *std::move(node));

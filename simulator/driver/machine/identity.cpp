@@ -13,6 +13,22 @@ DeviceUuid UuidOf(const Profile& profile, int device) {
   return uuid;
 }
 
+std::vector<std::string> UuidsOf(const Profile& profile, int device_count) {
+  std::vector<std::string> uuids;
+  for (int device = 0; device < device_count; ++device) {
+    std::string text = "GPU-";
+    const DeviceUuid bytes = UuidOf(profile, device);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      char digits[3];
+      std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
+      if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+      text += digits;
+    }
+    uuids.push_back(text);
+  }
+  return uuids;
+}
+
 int BusOf(int device) { return device + 1; }
 
 std::string BusIdOf(int device) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "simulator/driver/machine/profile.h"
 
@@ -11,6 +12,8 @@ namespace spillway::simulator {
 using DeviceUuid = std::array<unsigned char, 16>;
 
 DeviceUuid UuidOf(const Profile& profile, int device);
+// "GPU-..." of each.
+std::vector<std::string> UuidsOf(const Profile& profile, int device_count);
 int BusOf(int device);
 // "0000:01:00.0"
 std::string BusIdOf(int device);

@@ -7,6 +7,7 @@
 
 #include "simulator/driver/failure.h"
 #include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/machine/group_limits.h"
 #include "simulator/driver/machine/node.h"
 #include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/shared_files.h"
@@ -173,6 +174,7 @@ std::uint64_t PhysicalMemory::free_bytes() const {
 }
 
 bool PhysicalMemory::Take(std::uint64_t size_bytes) {
+  if (!GroupMayTake(device_, held_bytes_, size_bytes)) return false;
   const bool fits = node_ != nullptr ? node_->Take(device_, size_bytes)
                                      : size_bytes <= capacity_bytes_ - held_bytes_;
   if (fits) held_bytes_ += size_bytes;

@@ -98,7 +98,7 @@ class LivePageTest(unittest.TestCase):
         self.assertTrue(self.browser.wait_for(LIVE), self.browser.complaints)
 
     def text(self, selector):
-        return self.browser.run(f"document.querySelector({json.dumps(selector)}).textContent")
+        return self.browser.run(f"document.querySelector({json.dumps(selector)}).textContent").replace("\u00a0", " ")
 
     def assert_no_complaints(self):
         self.assertEqual(self.browser.complaints, [])
@@ -232,7 +232,7 @@ class LivePageTest(unittest.TestCase):
         self.browser.ask("Network.setBlockedURLs", urls=["*/dygraph.js"])
         self.open()
         self.assertIn("built without charts", self.text("main"))
-        self.assertTrue(self.browser.wait_for("document.querySelector('main section')?.textContent.includes('280 MiB')"), self.text("main section"))
+        self.assertTrue(self.browser.wait_for("document.querySelector('main section')?.textContent.includes('280\\u00a0MiB')"), self.text("main section"))
         self.assertEqual(self.browser.run("document.querySelectorAll('canvas').length"), 0)
 
 

@@ -75,6 +75,21 @@ TEST(ControlGroupTest, GroupsBelowAUsersOwnNameNoForeignJob) {
             Identity{});
 }
 
+TEST(ControlGroupTest, AGroupIsTheJobsOwnIfItsPathNamesTheJob) {
+  const auto own = [](const std::string& file) {
+    return OwnGroupOf(IdentityInControlGroups(file), file);
+  };
+  const std::string job = "/system.slice/slurmstepd.scope/job_1201/step_0/user/task_0";
+  EXPECT_EQ(own("0::" + job + "\n"), "/sys/fs/cgroup" + job);
+  EXPECT_EQ(own("4:memory:/docker/" + kId + "\n0::/docker/" + kId + "\n"),
+            "/sys/fs/cgroup/docker/" + kId);
+  EXPECT_EQ(own("4:memory:/slurm/uid_5/job_1201/step_0\n0::/\n"), "") << "all processes' group";
+  EXPECT_EQ(own("4:memory:/slurm/uid_5/job_1201/step_0\n0::/user.slice\n"), "");
+  EXPECT_EQ(own("4:memory:/slurm/uid_5/job_1201\n0::/slurm/uid_5/job_7\n"), "") << "another's";
+  EXPECT_EQ(own("4:memory:/docker/" + kId + "\n"), "") << "version 1 alone";
+  EXPECT_EQ(own("0::/user.slice/session-3.scope\n"), "") << "a local job's is a login's";
+}
+
 TEST(ControlGroupTest, OddTextYieldsNoIdentity) {
   for (const char* text :
        {"", "\n\n", "0::", "0::/", "::::", "no colon at all", "4:memory:/slurm/uid_5/job_x/step_0",

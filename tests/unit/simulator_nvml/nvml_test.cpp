@@ -1,6 +1,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -51,6 +52,15 @@ CUcontext UseContextOf(CUdevice device) {
   return context;
 }
 
+// As NVML is given it. Empty: there is none.
+std::string OwnGroup() {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::/")) return "/sys/fs/cgroup" + line.substr(3);
+  }
+  return "";
+}
+
 class TwoDevices : public testing::Environment {
  public:
   void SetUp() override {
@@ -97,6 +107,44 @@ TEST_F(NvmlTest, MemoryLimitsAreThoseOfAFile) {
   EXPECT_EQ(limits.hard_bytes, 7U);
   EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(1), &limits), kSuccess);
   EXPECT_EQ(limits.soft_bytes, 0U) << "another device";
+
+  NewMemoryLimits wanted{"/sys/fs/cgroup/a", 0, 9};
+  EXPECT_EQ(Call("nvmlDeviceSetMemoryLimits_v1", DeviceAt(0), &wanted), kSuccess);
+  limits.group = "/sys/fs/cgroup/a";
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kSuccess);
+  EXPECT_EQ(limits.soft_bytes, 0U);
+  EXPECT_EQ(limits.hard_bytes, 9U);
+  wanted.hard_bytes = kNoHardLimit;
+  EXPECT_EQ(Call("nvmlDeviceSetMemoryLimits_v1", DeviceAt(0), &wanted), kSuccess);
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kSuccess);
+  EXPECT_EQ(limits.hard_bytes, kNoHardLimit);
+  limits.group = "/sys/fs/cgroup/b";
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryLimits_v1", DeviceAt(0), &limits), kSuccess);
+  EXPECT_EQ(limits.hard_bytes, 7U) << "another group's stay";
+  chmod(path.c_str(), 0444);
+  EXPECT_EQ(Call("nvmlDeviceSetMemoryLimits_v1", DeviceAt(0), &wanted), kNoPermission);
+  unsetenv("SPILLWAY_SIM_MEMORY_LIMITS");
+  unlink(path.c_str());
+}
+
+TEST_F(NvmlTest, TheDriverRefusesWhatIsAboveTheGroupsHardLimit) {
+  char uuid[96] = {};
+  ASSERT_EQ(Call("nvmlDeviceGetUUID", DeviceAt(0), uuid, 96u), kSuccess);
+  const std::string group = OwnGroup();
+  if (group.empty()) GTEST_SKIP() << "no control groups of version 2 here";
+  const std::string path = testing::TempDir() + "/hard." + std::to_string(getpid());
+  std::ofstream(path) << uuid << " " << group << " 0 " << 64 * kMiB << "\n";
+  setenv("SPILLWAY_SIM_MEMORY_LIMITS", path.c_str(), 1);
+  UseContextOf(0);
+  CUdeviceptr address = 0, more = 0;
+
+  EXPECT_EQ(cuMemAlloc(&address, 66 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&address, 48 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&more, 18 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&more, 16 * kMiB), CUDA_SUCCESS);
+
+  cuMemFree(address);
+  cuMemFree(more);
   unsetenv("SPILLWAY_SIM_MEMORY_LIMITS");
   unlink(path.c_str());
 }

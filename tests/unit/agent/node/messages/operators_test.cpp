@@ -31,6 +31,7 @@ class OperatorsTest : public PartTest {
                       .arbiter = &arbiter_,
                       .services = &services_,
                       .shares = nullptr}};
+  Backstop backstop_{{&facts_, &table_, &arbiter_, &resume_, &services_, nullptr}};
   NodeReporter reporter_{{.facts = &facts_,
                           .table = &table_,
                           .arbiter = &arbiter_,
@@ -40,7 +41,8 @@ class OperatorsTest : public PartTest {
                           .resume = &resume_,
                           .counters = &counters_,
                           .shares = nullptr,
-                          .planning = nullptr}};
+                          .planning = nullptr,
+                          .backstop = &backstop_}};
   Operators operators_{{.facts = &facts_,
                         .table = &table_,
                         .users = &users_,

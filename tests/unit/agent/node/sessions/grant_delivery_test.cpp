@@ -27,7 +27,10 @@ class GrantDeliveryTest : public PartTest {
   UnusedClaims claims_{&facts_};
   SessionSlabs slabs_{&facts_, &table_, &arbiter_, nullptr};
   SessionLinks links_{nullptr};
-  GrantDelivery delivery_{&table_, &claims_, &slabs_, &links_, &counters_};
+  ResumePeriod resume_{0, 0};
+  FakeServices services_;
+  Backstop backstop_{{&facts_, &table_, &arbiter_, &resume_, &services_, nullptr}};
+  GrantDelivery delivery_{&table_, &claims_, &slabs_, &links_, &backstop_, &counters_};
 };
 
 TEST_F(GrantDeliveryTest, AGrantGoesToItsProcessUnderTheClientsNumber) {
