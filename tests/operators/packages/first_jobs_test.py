@@ -24,14 +24,15 @@ sys.path.append(str(ROOT / "tests/support"))
 import node_agent  # noqa: E402
 
 STEPS = 8
+PATIENCE_S = 100
 GIB = 1 << 30
 USER = "ada"
 LARGE, SMALL = ("8G", "8GiB"), "64MiB"
-# What python3 is here: it trains on the simulated GPU, and shows Spillway's report.
+# What python3 is here: it trains on the simulated GPU, and shows Spillway's report; `spillway run` shows one itself.
 TRAIN = """#!/bin/sh
 export {environment} SPILLWAY_REPORT=/tmp/report.$$
 {trainer} || exit
-cat $SPILLWAY_REPORT >&2
+[ ! -e $SPILLWAY_REPORT ] || cat $SPILLWAY_REPORT >&2
 """
 
 
@@ -76,10 +77,14 @@ class Newcomer:
 
     def run(self, command, user=None):
         """A line of a page, in the folder with the packages."""
-        ran = self.root.run("sh", "-ec", f"cd {fresh_root.INCOMING}\n{command}", user=user, HOME=f"/home/{user}" if user else "/root")
+        words = "timeout", str(PATIENCE_S), "sh", "-ec", f"cd {fresh_root.INCOMING}\n{command}"
+        ran = self.root.run(*words, user=user, HOME=f"/home/{user}" if user else "/root")
         if ran.returncode != 0:
-            raise Failed(f"{command}\n{ran.stdout}{ran.stderr}\n{self.root.run('journalctl', '--lines=40', '-u', 's*', '-u', 'munge').stdout}")
+            raise Failed(f"{command}\n{ran.stdout}{ran.stderr}\n{self.logs()}")
         return ran
+
+    def logs(self):
+        return self.root.run("sh", "-c", "journalctl --lines=40 -u 's*' -u munge; tail -n 30 /var/log/slurm/*; sinfo --long; sinfo -R; squeue").stdout
 
     def type(self, command, user=None):
         name = command.splitlines()[0]
@@ -88,11 +93,18 @@ class Newcomer:
     def train(self, command, user=None):
         """A line of a page that trains: within its budget, to the same bytes as without Spillway."""
         ran = self.type(command, user)
-        report = json.loads(ran.stderr[ran.stderr.index("{"):ran.stderr.rindex("}") + 1])
         if ran.stdout != bare(STEPS):
             raise Failed(f"{command} computed something else:\n{ran.stdout}")
-        if not report["resident_peak_bytes"] <= BUDGET < report["wanted_peak_bytes"]:
-            raise Failed(f"{command} did not train within a budget: {report}")
+        if not self.is_within_budget(ran.stderr):
+            raise Failed(f"{command} did not train within a budget: {ran.stderr}")
+
+    def is_within_budget(self, errors):
+        if "held at most" in errors:
+            return "budget 64.0 MiB, held at most 64.0 MiB; moved out " in errors
+        if "{" not in errors:
+            return False
+        report = json.loads(errors[errors.index("{"):errors.rindex("}") + 1])
+        return report["resident_peak_bytes"] <= BUDGET < report["wanted_peak_bytes"]
 
     def boot(self):
         (self.folder / "root").mkdir()
@@ -105,11 +117,12 @@ class Newcomer:
         """What a real node has, and a simulated one lacks."""
         self.root.copy_in(packed(packing.PACKAGES))
         self.write("/etc/apt/apt.conf.d/test", 'APT::Get::Assume-Yes "1"; APT::Install-Recommends "0";')
-        # A mirror's addresses are not looked up: all packages are in apt's cache.
         self.write("/etc/spillway/spillway.d/gpu.toml", node_agent.configuration("h200", 140 * GIB))
-        environment = " ".join(f"{name}={value}" for name, value in packing.simulated().items())
+        simulated = packing.simulated()
+        self.write("/etc/ld.so.conf.d/driver.conf", simulated.pop("LD_LIBRARY_PATH").replace(":", "\n") + "\n")
+        environment = " ".join(f"{name}={value}" for name, value in simulated.items())
         self.write("/usr/local/bin/python3", TRAIN.format(environment=environment, trainer=" ".join(packing.trainer(f"--steps={STEPS}"))), 0o755)
-        self.run(f"mknod -m 666 /dev/nvidia0 c 1 3\nuseradd --create-home {USER}")
+        self.run(f"ldconfig\nmknod -m 666 /dev/nvidia0 c 1 3\nuseradd --create-home {USER}")
 
     def write(self, path, text, mode=0o644):
         place = self.root.path(path)
@@ -121,11 +134,11 @@ class Newcomer:
         """An image with a C library and a shell, and the node's `nvidia.com/gpu=all`."""
         mounts = [{"hostPath": path, "containerPath": path, "options": ["ro", "bind"]} for path in (str(packing.BUILD), fresh_root.LIBRARIES)]
         self.write("/etc/cdi/nvidia.json", json.dumps({"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [
-            {"name": "all", "containerEdits": {"mounts": mounts}}]}))
+            {"name": "all", "containerEdits": {"mounts": mounts, "env": [f"LD_LIBRARY_PATH={packing.simulated()['LD_LIBRARY_PATH']}"]}}]}))
         self.write("/etc/containers/containers.conf", '[containers]\nnetns = "none"\ndefault_ulimits = ["nofile=1000:1000", "nproc=1000:1000"]\n'
                    '[engine]\nruntime = "runc"\n')
-        self.run("tar -C / --exclude=usr/share --exclude=usr/lib/systemd -cf - bin lib lib64 usr/bin/cat usr/bin/dash usr/local/bin usr/lib/x86_64-linux-gnu | "
-                 "podman import - image")
+        self.run("tar -C / --exclude='tmp/*' -cf - bin lib lib64 tmp usr/lib64 usr/bin/cat usr/bin/dash usr/bin/sh usr/local/bin "
+                 "usr/lib/x86_64-linux-gnu | podman import - image")
 
     def go(self):
         self.step("a fresh Debian boots", self.boot)

@@ -56,6 +56,7 @@ class NodeTest(unittest.TestCase):
         cls.addClassCleanup(cls.root.shut_down)
         if not cls.root.boot():
             raise unittest.SkipTest("systemd does not run here: " + (cls.outside / "boot.log").read_text()[-300:])
+        cls.root.run("apt-get", "install", "-y", "--no-install-recommends", "logrotate")
         cls.before = cls.root.files()
         cls.output, cls.errors = cls.outside / "output", cls.outside / "errors"
         cls.job = None
@@ -87,6 +88,13 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(self.state("spillwayd-jobs.socket"), ("inactive", "disabled"))
         self.passes("spillway", "status")
         self.passes("systemctl", "reload", "spillwayd")
+
+    def test_2_the_slurm_plugins_log_is_rotated(self):
+        log = self.root.path("/var/log/spillway-slurm.log")
+        log.write_text("time=2026-11-26T01:02:03Z job=1\n")
+        self.passes("logrotate", "--force", "/etc/logrotate.d/spillway-slurm")
+        self.assertFalse(log.exists())
+        self.assertTrue(log.with_name("spillway-slurm.log.1.gz").exists())
 
     def test_3_an_upgrade_while_a_job_trains(self):
         self.configure()
