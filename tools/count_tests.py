@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Adds up ctest's JUnit reports into one last line, 'N passed, N failed'; exit code 1 when one failed or none ran.
 
-usage: count_tests.py REPORT... [--again REPORT]
+usage: count_tests.py [--times] REPORT... [--again REPORT]
 
+--times: first the seconds of each test, the longest first.
 --again: reports of failed tests that ran once more; the second result counts, and the tests are named. Before the last line
 stands the end of each failed test's output, because some logs keep only their end.
 """
@@ -31,11 +32,19 @@ def end_of_output(case):
     return "".join(f"    {line[:200]}\n" for line in lines[-MOST_LINES:])
 
 
+def print_times(cases):
+    for case in sorted(cases, key=lambda case: float(case.get("time")), reverse=True):
+        print(f"{float(case.get('time')):5.0f} s  {case.get('name')}" + (", skipped" if result_of(case) == "skipped" else ""))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("reports", nargs="+")
     parser.add_argument("--again", nargs="*", default=[])
+    parser.add_argument("--times", action="store_true")
     options = parser.parse_args()
+    if options.times:
+        print_times(cases_of(options.reports))
     again = {case.get("name"): result_of(case) for case in cases_of(options.again)}
     counts = collections.Counter()
     failed = []

@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # tools/package.sh: builds Spillway, and makes four Debian packages and the tarball of the two node files of it.
 #
-#   tools/package.sh [--built] [--output FOLDER]
+#   tools/package.sh [--built] [--output FOLDER] | --version
 #
 #   --built          pack what BUILD_DIR (default build) has, without building it first
 #   --output FOLDER  default BUILD_DIR/packages
+#   --version        only print the packages' version
 #
-# The version is that of the newest release in CHANGELOG.md; after that release, with the commit's time. It downloads nothing. SOURCE_DATE_EPOCH is the commit's time unless set.
+# The version is that of the newest release in CHANGELOG.md; after that release, with the commit's time; with +dirty where files differ
+# from the commit. It downloads nothing. SOURCE_DATE_EPOCH is the commit's time unless set.
 cd "$(dirname "$0")/.."
 . tools/prepare.sh
 
-built="" output=$BUILD_DIR/packages
+built="" only_version="" output=$BUILD_DIR/packages
 while [ $# -gt 0 ]; do
   case $1 in
     --built) built=yes; shift; continue ;;
+    --version) only_version=yes; shift; continue ;;
     --output) output=${2:?--output needs a value} ;;
-    *) sed -n 's/^# \{0,1\}//p' "$0" | sed -n '2,8p' >&2; exit 2 ;;
+    *) sed -n 's/^# \{0,1\}//p' "$0" | sed -n '2,10p' >&2; exit 2 ;;
   esac
   shift 2
 done
@@ -51,10 +54,14 @@ commit_time() { git log -1 --format=%ct 2> /dev/null || stat -c %Y CHANGELOG.md;
 # Entries under "Unreleased": this is no release, and sorts behind the newest one.
 has_unreleased_changes() { [ -n "$(sed '/^## [0-9]/,$d' CHANGELOG.md | grep '^- ')" ]; }
 
+# Nobody can build these packages again from the commit that their version names.
+is_dirty() { [ -n "$(git status --porcelain 2> /dev/null)" ]; }
+
 package_version() {
   local release
-  release=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$BUILD_DIR/CMakeCache.txt")
+  release=$(sed -n 's/^## \([0-9][0-9.]*\) - .*/\1/p' CHANGELOG.md | head -1)
   if has_unreleased_changes; then release+=$(date -u -d "@$SOURCE_DATE_EPOCH" +'+%Y%m%d.%H%M%S'); fi
+  if is_dirty; then release+=+dirty; fi
   echo "$release"
 }
 
@@ -93,11 +100,15 @@ make_tarball() {
   rm -rf "${output:?}/$name"
 }
 
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(commit_time)}
+version=$(package_version)
+if [ -n "$only_version" ]; then
+  echo "$version"
+  exit 0
+fi
 check_tools
 [ -n "$built" ] || step "build" build_packed
 check_products
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(commit_time)}
-version=$(package_version)
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
 step "Debian packages" make_packages

@@ -177,7 +177,8 @@ def main(description):
     build = known.build
     reason = why_not()
     if known.why_not:
-        print(f"Kubernetes' tests: {reason or 'run here'}")
+        if reason:
+            print(f"Kubernetes' tests: {reason}")
         sys.exit(0)
     if reason:
         print(reason)

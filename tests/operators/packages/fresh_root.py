@@ -23,38 +23,62 @@ OWN_NAMESPACES = "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child
 
 MIRROR = "http://deb.debian.org/debian"
 RELEASE = platform.freedesktop_os_release()["VERSION_CODENAME"]
+# What else a node may run: kept in the root's cache of packages, so that apt installs it without the network.
+CACHED = "slurm-wlm", "munge", "podman", "runc", "logrotate"
 INCOMING = "/srv/packages"
 LIBRARIES = "/srv/libraries"
-# Where systemd keeps its groups: version 1 and its hybrid, or version 2.
-CONTROL_GROUPS = [path for path in map(pathlib.Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")) if path.is_dir()] or [pathlib.Path("/sys/fs/cgroup")]
+HOST_NAME, ADDRESS = "gpu-1", "192.0.2.1"
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+# All hierarchies of version 1 and the hybrid one, without links such as cpu -> cpu,cpuacct; or the one of version 2.
+CONTROL_GROUPS = [path for path in sorted(CGROUPS.iterdir()) if path.is_dir() and not path.is_symlink()] if (CGROUPS / "systemd").is_dir() else [CGROUPS]
 BOOT = """
 set -e
-for hierarchy in CONTROL_GROUPS; do
+for hierarchy in HIERARCHIES; do
   mkdir -p $hierarchy/{group}
+  for file in cpuset.cpus cpuset.mems; do
+    [ ! -e $hierarchy/{group}/$file ] || cat $hierarchy/$file > $hierarchy/{group}/$file
+  done
   echo $$ > $hierarchy/{group}/cgroup.procs
 done
+hostname HOST
 mount --bind {root} {root}
 mount -t proc proc {root}/proc
-for folder in run tmp dev/shm; do mount -t tmpfs tmpfs {root}/$folder; done
+# A /dev of its own: systemd would mount the kernel's, which this machine's programs share.
+for folder in run tmp dev; do mount -t tmpfs -o mode=755 tmpfs {root}/$folder; done
+chmod 1777 {root}/tmp
+for device in console full null random tty urandom zero; do cp -a /dev/$device {root}/dev; done
+mkdir -m 1777 {root}/dev/shm
+mkdir {root}/dev/pts
+mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts {root}/dev/pts
+ln -s pts/ptmx {root}/dev/ptmx
+ln -s /proc/self/fd {root}/dev/fd
 mount --bind -o ro {build} {root}{build}
 exec unshare --cgroup sh -ec '
 mount -t sysfs -o ro sysfs {root}/sys
 if [ -d /sys/fs/cgroup/systemd ]; then
   mount -t tmpfs tmpfs {root}/sys/fs/cgroup
-  mkdir {root}/sys/fs/cgroup/systemd {root}/sys/fs/cgroup/unified
-  mount -t cgroup -o none,name=systemd cgroup {root}/sys/fs/cgroup/systemd
-  mount -t cgroup2 cgroup2 {root}/sys/fs/cgroup/unified
+  for hierarchy in HIERARCHIES; do
+    mkdir {root}$hierarchy
+    case ${{hierarchy##*/}} in
+      unified) mount -t cgroup2 cgroup2 {root}$hierarchy ;;
+      systemd) mount -t cgroup -o none,name=systemd cgroup {root}$hierarchy ;;
+      *) mount -t cgroup -o ${{hierarchy##*/}} cgroup {root}$hierarchy ;;
+    esac
+  done
 else
   mount -t cgroup2 cgroup2 {root}/sys/fs/cgroup
 fi
 exec env container=test chroot {root} /lib/systemd/systemd --log-target=console'
-""".replace("CONTROL_GROUPS", " ".join(map(str, CONTROL_GROUPS)))
+""".replace("HIERARCHIES", " ".join(map(str, CONTROL_GROUPS))).replace("HOST", HOST_NAME)
 
 
 def raise_loopback():
+    """With a second address, that of the host's name: the C library resolves no names where all addresses are loopback's own."""
+    set_flags, up_and_running = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP, IFF_RUNNING
+    set_address = 0x8916  # SIOCSIFADDR
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        set_flags, up_and_running = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP, IFF_RUNNING
         fcntl.ioctl(probe, set_flags, struct.pack("16sH14x", b"lo", up_and_running))
+        fcntl.ioctl(probe, set_address, struct.pack("16sHH4s8x", b"lo:1", socket.AF_INET, 0, socket.inet_aton(ADDRESS)))
 
 
 def dependencies(packages):
@@ -70,8 +94,8 @@ def package_field(path, field):
 
 def base_archive(folder, packages):
     """The path of a tar file: a minimal Debian with what the packages depend on."""
-    include = ",".join(dependencies(packages))
-    return folder / f"root-{hashlib.sha256(f'{RELEASE} {include}'.encode()).hexdigest()[:12]}.tar"
+    contents = " ".join((RELEASE, *dependencies(packages), "cached", *CACHED))
+    return folder / f"root-{hashlib.sha256(contents.encode()).hexdigest()[:12]}.tar"
 
 
 def make_base(folder, packages):
@@ -80,7 +104,9 @@ def make_base(folder, packages):
     if archive.exists():
         return ""
     unfinished = archive.with_suffix(".new.tar")
-    made = subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={','.join(dependencies(packages))}", RELEASE, unfinished, MIRROR],
+    download = f'chroot "$1" apt-get install -y --no-install-recommends --download-only {" ".join(CACHED)}'
+    made = subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={','.join(dependencies(packages))}", "--skip=cleanup/apt",
+                           '--customize-hook=chroot "$1" apt-get clean', f"--customize-hook={download}", RELEASE, unfinished, MIRROR],
                           capture_output=True, text=True)
     if made.returncode != 0:
         return f"mmdebstrap makes no root of {MIRROR}: {(made.stderr.strip().splitlines() or [''])[-1]}"
@@ -95,6 +121,9 @@ class FreshRoot:
         self.folder = pathlib.Path(folder)
         self.machine = self.init = None
         subprocess.run(["tar", "-xf", archive, "-C", self.folder], check=True)
+        self.path("/etc/dpkg/dpkg.cfg.d/test").write_text("force-unsafe-io\n")  # nobody needs this root after a power cut
+        self.path("/etc/hostname").write_text(f"{HOST_NAME}\n")
+        self.path("/etc/hosts").write_text(f"127.0.0.1 localhost\n{ADDRESS} {HOST_NAME}\n")
         self.copy_libraries(build)
         (self.folder / str(build)[1:]).mkdir(parents=True, exist_ok=True)
         self.script = self.folder.parent / "boot"
@@ -151,7 +180,7 @@ class FreshRoot:
 
     def command(self, *words, user=None, **environment):
         who = [f"--userspec={user}:{user}"] if user else []
-        variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive",
+        variables = {"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive",
                      **environment}
         return ["nsenter", "-t", str(self.init), "-m", "-p", "-i", "-u", "env", "-i", *(f"{name}={value}" for name, value in variables.items()),
                 "chroot", *who, self.folder, *map(str, words)]
