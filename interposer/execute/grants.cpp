@@ -113,20 +113,26 @@ void Grants::SetHostLimit(size_t bytes) {
   state_.residency.GiveUpSpareCopies();
 }
 
+// Asks the driver nothing while there is nothing to do.
 bool Grants::PrepareToLeave() {
-  const RelaxedCapture relaxed(true);
-  const CurrentContext current(state_.context);
   HostPool& pool = state_.residency.copies().pool();
   SlabRegions::Coming coming;
+  bool is_expected;
   {
     const StateLock lock(state_.locks);
-    state_.host_grant.ExpectAllToLeave();
-    coming = pool.TakeAhead();
+    is_expected = state_.host_grant.expects_all_to_leave();
+    if (is_expected) coming = pool.TakeAhead();
   }
-  pool.MapAhead(&coming);
+  if (is_expected && coming.slabs.empty()) return false;
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  if (is_expected) pool.MapAhead(&coming);
   const StateLock lock(state_.locks);
-  pool.AddAhead(coming);
-  return coming.begin != nullptr;
+  if (is_expected)
+    pool.AddAhead(coming);
+  else
+    state_.host_grant.ExpectAllToLeave(true);
+  return !is_expected || coming.begin != nullptr;
 }
 
 bool Grants::JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file) {

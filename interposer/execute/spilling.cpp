@@ -135,6 +135,7 @@ void Spilling::ReleaseSpareCopies(std::uint64_t now_ns) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
+  state_.host_grant.ExpectAllToLeave(false);
   state_.counters.spare_copies_released_bytes += state_.residency.ReleaseSpareCopies();
 }
 

@@ -36,8 +36,6 @@ constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
 constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
 // A little longer than LeaseClient waits for a grant. Then the job may grow again.
 constexpr std::uint64_t kHeldBackNs = 6 * kSecondNs;
-// A job is settled once its peak has not risen for this long. Until then it wants all it may have.
-constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
 // The longest that an exit waits for the lease thread's lock.
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
 constexpr std::int64_t kLongestPauseMs = 100, kTurnPauseMs = 1;
@@ -69,9 +67,8 @@ void AgentSession::Attach(JobMemory* memory) {
     if (!device) return;
     device->memory = memory;
     device->own_budget_bytes = static_cast<std::int64_t>(memory->grants().budget_bytes());
-    device->grown_ns = MonotonicNs();
-    device->idleness.Begin(device->grown_ns);
-    device->wanted_peak_bytes = 0;
+    device->growth.Begin(MonotonicNs());
+    device->idleness.Begin(MonotonicNs());
     spill_.Attach(memory);
     client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number),
                 NumberOf(BudgetOf(number).bytes.value_or(0)));
@@ -169,18 +166,13 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   use.phase = PhaseOf(device->memory, snapshot);
   use.wanted_bytes = Wanted(device, use.allocated_bytes, now_ns);
   use.host_need_bytes =
-      MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes;
+      device->growth.MayGoOn(now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes;
   return use;
 }
 
-bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
-  return now_ns - device.grown_ns < kSettledAfterNs;
-}
-
 std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns) {
-  if (peak_bytes > device->wanted_peak_bytes) device->grown_ns = now_ns;
-  device->wanted_peak_bytes = peak_bytes;
-  if (!MayGrow(*device, now_ns)) return peak_bytes;
+  device->growth.NotePeak(peak_bytes, now_ns);
+  if (!device->growth.MayGoOn(now_ns)) return peak_bytes;
   const auto own_host_bytes =
       static_cast<std::int64_t>(device->memory->grants().own_host_limit_bytes());
   return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
@@ -452,29 +444,41 @@ bool AgentSession::IsTurnChanging() {
 }
 
 void AgentSession::ServeMemory() {
-  Shrink();
-  StartTurns();
-  ReleaseSpareCopies();
-  while (JobMemory* const memory = TakeAsked()) {
-    const DriverSection section;
-    const bool has_work = !section.may_call() || memory->view().HasWork();
-    if (!has_work && ProcessConfig().lends_pools) memory->own_memory().ReleaseRuns();
-    Answered(has_work);
-  }
+  do {
+    Shrink();
+    StartTurns();
+    while (JobMemory* const memory = TakeAsked()) {
+      const DriverSection section;
+      const bool has_work = !section.may_call() || memory->view().HasWork();
+      if (!has_work && ProcessConfig().lends_pools) memory->own_memory().ReleaseRuns();
+      Answered(has_work);
+    }
+  } while (ServeHostMemory());
 }
 
-void AgentSession::ReleaseSpareCopies() {
-  for (size_t number = 0; JobMemory* const memory = TakeNext(&number); ++number) {
+// A job whose memory may have to leave has host memory ready for it. Another one gives up what it
+// does not need. True: there is more to do.
+bool AgentSession::ServeHostMemory() {
+  bool more = false, may_leave = false;
+  for (size_t number = 0; JobMemory* const memory = TakeNext(&number, &may_leave); ++number) {
     const DriverSection section;
-    if (section.may_call()) memory->spilling().ReleaseSpareCopies(MonotonicNs());
+    if (!section.may_call()) continue;
+    if (may_leave)
+      more = memory->grants().PrepareToLeave() || more;
+    else
+      memory->spilling().ReleaseSpareCopies(MonotonicNs());
   }
+  return more;
 }
 
 // The first from there on. Null: none, and none is served any more.
-JobMemory* AgentSession::TakeNext(size_t* number) {
+JobMemory* AgentSession::TakeNext(size_t* number, bool* may_leave) {
   const MutexLock lock(mutex_);
   while (*number < devices_.size() && !devices_[*number].memory) ++*number;
-  return served_ = *number < devices_.size() ? devices_[*number].memory : nullptr;
+  if (*number == devices_.size()) return served_ = nullptr;
+  const Device& device = devices_[*number];
+  *may_leave = !device.idleness.IsActive() || device.turn.IsInTurns();
+  return served_ = device.memory;
 }
 
 // The caller must report the result with Answered.

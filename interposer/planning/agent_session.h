@@ -44,6 +44,7 @@
 #include "interposer/lease/lease_client.h"
 #include "interposer/lease/notifier.h"
 #include "interposer/planning/device_turn.h"
+#include "interposer/planning/growth.h"
 #include "interposer/planning/idleness.h"
 #include "interposer/planning/lent_budget.h"
 #include "interposer/planning/remote_planner.h"
@@ -78,8 +79,7 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     Standing standing = Standing::kAsking;
     bool is_held_back = false;  // may not grow beyond what it reported to an agent
     Idleness idleness;
-    std::int64_t wanted_peak_bytes = 0;
-    std::uint64_t grown_ns = 0;
+    Growth growth;
     DeviceTurn turn;
     LentBudget lent;
   };
@@ -139,7 +139,6 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void Release(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);
   void ReportExit(int status) SPILLWAY_UNANALYSED;
-  static bool MayGrow(const Device& device, std::uint64_t now_ns);
   static std::int64_t Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns);
   void AwaitFirstAnswer(int number) SPILLWAY_EXCLUDES(mutex_);
   Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
@@ -151,8 +150,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
   void ServeMemory() SPILLWAY_EXCLUDES(mutex_);
-  JobMemory* TakeNext(size_t* number) SPILLWAY_EXCLUDES(mutex_);
-  void ReleaseSpareCopies() SPILLWAY_EXCLUDES(mutex_);
+  JobMemory* TakeNext(size_t* number, bool* may_leave) SPILLWAY_EXCLUDES(mutex_);
+  bool ServeHostMemory() SPILLWAY_EXCLUDES(mutex_);
   JobMemory* TakeAsked() SPILLWAY_EXCLUDES(mutex_);
   void Answered(bool has_work) SPILLWAY_EXCLUDES(mutex_);
   void Shrink() SPILLWAY_EXCLUDES(mutex_);

@@ -32,8 +32,8 @@ size_t HostGrant::BytesFor(size_t wanted_bytes, size_t largest_bytes) const {
   return wanted_bytes <= budget_bytes ? 0 : wanted_bytes - budget_bytes + 2 * largest_bytes;
 }
 
-void HostGrant::ExpectAllToLeave() {
-  if (!std::exchange(all_may_leave_, true)) UpdateLimits();
+void HostGrant::ExpectAllToLeave(bool may_leave) {
+  if (std::exchange(all_may_leave_, may_leave) != may_leave) UpdateLimits();
 }
 
 // The next iteration wants again what this one frees at its end, so the peak is expected.

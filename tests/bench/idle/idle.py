@@ -31,11 +31,13 @@ import tenants  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
 MOST_S, LEAST_SHARE = 0.6, 0.9
-PATIENCE_S = 300
+PATIENCE_S = 120
 SETTINGS = """[defaults]
 floor = "{floor}"
 [host]
 memory = "256GiB"
+driver_slabs = {driver_slabs}
+spare = "{spare}"
 """
 
 
@@ -71,6 +73,13 @@ class Model:
         return copies
 
 
+def await_ready(agent, bytes_, options):
+    """Until the idle jobs have host memory for all that they hold, if they are given the time."""
+    if options.slabs == "driver":
+        await_that(lambda: agent.status()["host"]["pool"]["leased_bytes"] >= bytes_, "host memory of idle jobs")
+        time.sleep(2)  # mapped, too
+
+
 def await_that(is_so, what):
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
@@ -92,18 +101,20 @@ def measure(options, folder, memory, alone):
     place.mkdir()
     size_bytes = options.pieces * options.piece_mib * MIB
     capacity_bytes = size_bytes + size_bytes // 8
-    more = SETTINGS.format(floor=options.floor)
+    more = SETTINGS.format(floor=options.floor, driver_slabs=str(options.slabs == "driver").lower(), spare="44GiB" if options.slabs == "driver" else "0")
     agent = node_agent.NodeAgent(options.build, place, node_agent.configuration(options.profile, capacity_bytes, more))
     machine = node_agent.Machine(options.build, place, options.profile, capacity_bytes)
-    agent.start()
+    agent.start(SPILLWAY_DRIVER=str(options.build / "simulator/libcuda.so.1"), SPILLWAY_SIM_PROFILE=options.profile)
     first, second = Model(machine, options, "first", 1, memory), Model(machine, options, "second", 2, "pool")
     first.begin(agent)
     first.await_asleep(1)
+    await_ready(agent, size_bytes, options)
     jobs = [tenants.Tenant("first", 1, alone[memory], process=first.process)]
     second.begin(agent)
     jobs.append(tenants.Tenant("second", 1, alone["pool"], process=second.process))
     watcher = tenants.Watcher(agent, machine, jobs)
     second.await_asleep(1)
+    await_ready(agent, 2 * size_bytes, options)
     asleep = agent.tenancies()[f"local-{first.process.pid}"]
     held = {one["pid"]: one["device_bytes_now"][0] for one in machine.statistics()["processes"] if "pid" in one}
     first.wake(1)
@@ -134,6 +145,7 @@ def main():
     parser.add_argument("--pieces", type=int, help="16 if quick, else 1024")
     parser.add_argument("--piece-mib", type=int, default=20)
     parser.add_argument("--floor", default="64MiB")
+    parser.add_argument("--slabs", choices=("driver", "file"), default="driver", help="file: the jobs pin all host memory themselves when they must leave")
     parser.add_argument("--link-gb", type=float, default=54, help="the link's rate to the host, in GB/s")
     parser.add_argument("--both-gb", type=float, default=45, help="its rate to the device while it is busy the other way, in GB/s")
     options = parser.parse_args()

@@ -93,12 +93,13 @@ TEST_F(HostGrantTest, AJobThatMayHaveToLeaveAsksForSlabsForAllItsMemory) {
   grant.UpdateLimits();
   EXPECT_EQ(slabs.MissingBytes(0), 0u) << "all of it fits the budget";
 
-  grant.ExpectAllToLeave();
+  grant.ExpectAllToLeave(true);
   EXPECT_EQ(slabs.MissingBytes(0), 5 * kBlock);
   grant.SetLimit(2 * kBlock);
   grant.UpdateLimits();
   EXPECT_EQ(slabs.MissingBytes(0), 2 * kBlock) << "no more than is granted";
-  slabs.SetGoal(0, 0);
+  grant.ExpectAllToLeave(false);
+  EXPECT_EQ(slabs.MissingBytes(0), 0u);
 }
 
 TEST_F(HostGrantTest, OnlyTheFirstAllocationWaitsInVain) {
