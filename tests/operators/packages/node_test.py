@@ -92,7 +92,7 @@ class NodeTest(unittest.TestCase):
     def test_2_the_slurm_plugins_log_is_rotated(self):
         log = self.root.path("/var/log/spillway-slurm.log")
         log.write_text("time=2026-11-26T01:02:03Z job=1\n")
-        self.passes("logrotate", "--force", "/etc/logrotate.d/spillway-slurm")
+        self.passes("logrotate", "--force", "--state", "/srv/rotated", "/etc/logrotate.d/spillway-slurm")
         self.assertFalse(log.exists())
         self.assertTrue(log.with_name("spillway-slurm.log.1.gz").exists())
 
