@@ -64,7 +64,7 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> measured_iteration_ns{0};      // a running mean over its iterations
   std::atomic<std::uint64_t> without_plan_iteration_ns{0};  // by the reactive policy; 0: unknown
   std::array<std::atomic<std::uint64_t>, protocol::kReplanReasonNames.size()>
-      replans{};                           // plans that replaced others
+      replans{};  // plans that replaced others
   StepCounts steps;
   KnownEffects effects;
   std::atomic<const char*> not_planned_because{
