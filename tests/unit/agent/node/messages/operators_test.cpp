@@ -31,11 +31,18 @@ class OperatorsTest : public PartTest {
                       .arbiter = &arbiter_,
                       .services = &services_,
                       .shares = nullptr}};
+  SessionSpill spill_{{.facts = &facts_,
+                       .table = &table_,
+                       .arbiter = &arbiter_,
+                       .turns = &turns_,
+                       .shares = nullptr,
+                       .services = &services_}};
   Backstop backstop_{{&facts_, &table_, &arbiter_, &resume_, &services_, nullptr}};
   NodeReporter reporter_{{.facts = &facts_,
                           .table = &table_,
                           .arbiter = &arbiter_,
                           .turns = &turns_,
+                          .spill = &spill_,
                           .owners = &owners_,
                           .unknown = &unknown_,
                           .resume = &resume_,
