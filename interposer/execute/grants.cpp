@@ -115,21 +115,20 @@ void Grants::SetHostLimit(size_t bytes) {
 
 // Asks the driver nothing while there is nothing to do.
 bool Grants::PrepareToLeave() {
-  HostPool& pool = state_.residency.copies().pool();
   SlabRegions::Coming coming;
   bool is_expected;
   {
     const StateLock lock(state_.locks);
     is_expected = state_.host_grant.expects_all_to_leave();
-    if (is_expected) coming = pool.TakeAhead();
+    if (is_expected) coming = state_.residency.host().TakeAhead();
   }
   if (is_expected && coming.slabs.empty()) return false;
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
-  if (is_expected) pool.MapAhead(&coming);
+  if (is_expected) SlabRegions::Map(&coming);
   const StateLock lock(state_.locks);
   if (is_expected)
-    pool.AddAhead(coming);
+    state_.residency.host().AddAhead(coming);
   else
     state_.host_grant.ExpectAllToLeave(true);
   return !is_expected || coming.begin != nullptr;

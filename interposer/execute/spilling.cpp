@@ -51,8 +51,9 @@ bool Spilling::BeginStore(SpilledCopies::Store* store) {
     return one->last_touch < other->last_touch;
   });
   SpilledCopies& spilled = state_.residency.copies().spilled();
+  const std::shared_ptr<SpillFile> file = file_;
   return std::any_of(candidates.begin(), candidates.end(),
-                     [&](Range* range) { return spilled.Begin(range, file_, store); });
+                     [&](Range* range) { return spilled.Begin(range, file, store); });
 }
 
 bool Spilling::WriteBlocks(SpilledCopies::Store* store, base::FunctionRef<bool()> goes_on) {

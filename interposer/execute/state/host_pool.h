@@ -64,10 +64,8 @@ class HostPool {
     bool operator==(const Limits&) const = default;
   };
   void SetLimits(const Limits& limits);
-  // Maps slabs that came for what is expected, before it must be quick. In three steps, of which
-  // only the second takes time, and needs no lock. No slabs: there is nothing to map.
+  // Slabs that came for what is expected, to be mapped (SlabRegions::Map) before it must be quick.
   SlabRegions::Coming TakeAhead();
-  void MapAhead(SlabRegions::Coming* coming) const { slabs_.Map(coming); }
   void AddAhead(const SlabRegions::Coming& coming);
   // Moves an idle buffer from pinned to ordinary memory, where others need its place, and back.
   // False, with nothing changed, where there is no memory.

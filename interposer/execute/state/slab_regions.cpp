@@ -113,12 +113,12 @@ bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
 }
 
 SlabRegions::Coming SlabRegions::TakeSlabs(std::size_t bytes, std::size_t most_bytes) {
-  Coming coming{.slabs = HostSlabs::Instance().Take(device_, bytes, most_bytes)};
+  Coming coming{.device = device_, .slabs = HostSlabs::Instance().Take(device_, bytes, most_bytes)};
   bytes_ += SizeOf(coming.slabs);
   return coming;
 }
 
-void SlabRegions::Map(Coming* coming) const {
+void SlabRegions::Map(Coming* coming) {
   if (coming->slabs.empty()) return;
   const std::size_t bytes = SizeOf(coming->slabs);
   if (!coming->slabs.front().is_drivers) {
@@ -128,7 +128,8 @@ void SlabRegions::Map(Coming* coming) const {
   std::vector<int> files;
   files.reserve(coming->slabs.size());
   for (const HostSlab& slab : coming->slabs) files.push_back(slab.file.get());
-  void* const begin = driver::MapImportedHostMemory(device_, files, coming->slabs.front().bytes);
+  void* const begin =
+      driver::MapImportedHostMemory(coming->device, files, coming->slabs.front().bytes);
   if (begin) madvise(begin, bytes, MADV_DONTFORK);
   coming->begin = static_cast<std::byte*>(begin);
 }

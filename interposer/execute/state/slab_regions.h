@@ -29,11 +29,12 @@ class SlabRegions {
   bool MapFor(std::size_t bytes, std::size_t most_bytes);
   // The same in three steps. Only the second takes time, and it needs no lock.
   struct Coming {
+    int device = 0;
     std::vector<HostSlab> slabs;  // none: they have not come
     std::byte* begin = nullptr;   // null: not mapped
   };
   Coming TakeSlabs(std::size_t bytes, std::size_t most_bytes);
-  void Map(Coming* coming) const;
+  static void Map(Coming* coming);
   bool Add(const Coming& coming);
   void Give(void* buffer, std::size_t bytes);
   bool Owns(const void* buffer) const { return Find(buffer) != regions_.end(); }
