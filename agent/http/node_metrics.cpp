@@ -60,12 +60,10 @@ void AddStanding(const NodeReport& report, Families& out) {
             report.last_reload_succeeded ? 1 : 0);
   out.Gauge("spillway_config_last_reload_success_timestamp_seconds",
             "When the configuration that holds was read, since unix epoch.", report.config_read_s);
-  if (report.spill_bytes > 0) {
-    out.Gauge("spillway_spill_size_bytes", "The most evicted data that files may have.",
-              static_cast<double>(report.spill_bytes));
-    out.Gauge("spillway_spill_used_bytes", "Of that, in files or reserved for them.",
-              static_cast<double>(report.spill_used_bytes));
-  }
+  out.Gauge("spillway_spill_size_bytes", "The most evicted data that files may have.",
+            static_cast<double>(report.spill_bytes));
+  out.Gauge("spillway_spill_used_bytes", "Of that, in files or reserved for them.",
+            static_cast<double>(report.spill_used_bytes));
   out.Gauge("spillway_host_memory_size_bytes", "Host memory that can be budgeted to jobs.",
             static_cast<double>(report.host_bytes));
   out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is budgeted to jobs.",

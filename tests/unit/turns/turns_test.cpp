@@ -122,7 +122,7 @@ TEST_F(TurnsTest, TheClockOfTheLossIsTheDevices) {
   Job(2, 90, TurnsChoice::kAuto);
   Pass(100 * kSecond, 600);
   EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kMoves);
-  EXPECT_GT(turns_.ViewOf(kFirst).lost_permille, 400);
+  EXPECT_GT(turns_.ViewOf(kFirst).lost_permille, 222);
   EXPECT_EQ(turns_.ViewOf(kFirst).turns_permille, 111);
 }
 
