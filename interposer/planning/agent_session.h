@@ -6,7 +6,9 @@
 //    also ends draining, and begins turns while the shrink thread is busy: that one may wait for
 //    work that a held call would begin.
 //  - The shrink thread empties memory after a budget was lowered (Grants::MeetBudget), while the
-//    lease thread reports progress. It also asks the devices of inactive jobs if they are idle.
+//    lease thread reports progress. It also asks the devices of inactive jobs if they are idle,
+//    pins host memory ahead for jobs in turns, and gives up the host copies that settled jobs do
+//    not need.
 // It exists only if the launcher named an agent.
 // Invariants
 //  1. A job's budget is its grant, but at most the launcher's budget.

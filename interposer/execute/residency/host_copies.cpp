@@ -11,6 +11,15 @@ namespace spillway::interposer {
 
 using driver::Driver;
 
+namespace {
+
+// The host copy of a resident range that has its bytes on the device, too.
+bool IsSpare(const Range& range) {
+  return range.place == Place::kDevice && range.host_valid && range.pins == 0 && !range.empty;
+}
+
+}  // namespace
+
 HostCopies::HostCopies(int device, size_t limit_bytes, bool may_map, Timeline* timeline,
                        Counters* counters, JobTrace* trace)
     : timeline_(timeline),
@@ -100,17 +109,9 @@ void HostCopies::Give(Range* range) {
 void HostCopies::GiveUpSpare(const RangeTable& ranges) {
   for (const auto& range : ranges.all()) {
     if (!pool_.IsOverLimit()) return;
-    if (range->place == Place::kDevice && range->host_valid && range->pins == 0) Give(range.get());
+    if (IsSpare(*range)) Give(range.get());
   }
 }
-
-namespace {
-
-bool IsSpare(const Range& range) {
-  return range.place == Place::kDevice && range.host_valid && range.pins == 0 && !range.empty;
-}
-
-}  // namespace
 
 size_t HostCopies::ReleaseSpare(const RangeTable& ranges) {
   size_t bytes = 0;
