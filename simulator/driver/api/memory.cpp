@@ -1,5 +1,8 @@
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "simulator/driver/api/pool_handles.h"
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/machine/compute_mode.h"
@@ -53,8 +56,23 @@ void* MapHost(std::size_t size_bytes) {
   return memory;
 }
 
-void SpendPinning(Call& call, std::size_t bytes) {
-  call.Spend(call.sim.profile.pin_ns_per_mebibyte * (bytes >> 10) >> 10);
+void SpendPinning(Call& call, std::size_t bytes, std::size_t present_bytes = 0) {
+  const Profile& profile = call.sim.profile;
+  const std::size_t new_bytes = bytes - std::min(bytes, present_bytes);
+  call.Spend((profile.pin_ns_per_mebibyte * (new_bytes >> 10) +
+              profile.register_ns_per_mebibyte * ((bytes - new_bytes) >> 10)) >>
+             10);
+}
+
+// Pages of that memory that need not be made and zeroed.
+std::size_t PresentBytes(std::uintptr_t base, std::size_t bytes) {
+  constexpr std::uintptr_t kPageBytes = 4096;
+  const std::uintptr_t begin = base / kPageBytes * kPageBytes;
+  std::vector<unsigned char> pages(WholePages(base + bytes - begin) / kPageBytes);
+  if (mincore(reinterpret_cast<void*>(begin), base + bytes - begin, pages.data()) != 0) return 0;
+  const auto is_present = [](unsigned char page) { return (page & 1U) != 0; };
+  return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), is_present)) *
+         kPageBytes;
 }
 
 CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
@@ -86,7 +104,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     NoteFileMapping(base, bytes);  // it may be one
     TheStatistics().host_bytes.Add(WholePages(bytes));
-    SpendPinning(call, bytes);
+    SpendPinning(call, bytes, PresentBytes(base, bytes));
     call.sim.allocations.Add({.base = base,
                               .size_bytes = bytes,
                               .kind = AllocationKind::kRegisteredHost,

@@ -73,6 +73,7 @@ std::map<std::string, Setter> Setters(Profile& profile) {
       {"vmm_unmap_ns", Number(profile.vmm_unmap_ns)},
       {"vmm_release_ns", Number(profile.vmm_release_ns)},
       {"pin_ns_per_mebibyte", Number(profile.pin_ns_per_mebibyte)},
+      {"register_ns_per_mebibyte", Number(profile.register_ns_per_mebibyte)},
   };
 }
 

@@ -30,14 +30,15 @@ struct Profile {
   std::uint64_t d2h_bytes_per_second = 0;
   std::uint64_t h2d_both_bytes_per_second = 0;  // while the other direction is busy too
   std::uint64_t d2h_both_bytes_per_second = 0;
-  std::uint64_t launch_overhead_ns = 0;  // device time per kernel or set
-  std::uint64_t copy_overhead_ns = 0;    // per copy over the link
-  std::uint64_t vmm_create_ns = 0;       // host time per handle, in addition: cuMemCreate
-  std::uint64_t vmm_map_ns = 0;          // cuMemMap
-  std::uint64_t vmm_set_access_ns = 0;   // cuMemSetAccess, of several handles too
-  std::uint64_t vmm_unmap_ns = 0;        // cuMemUnmap, the same
-  std::uint64_t vmm_release_ns = 0;      // cuMemRelease
-  std::uint64_t pin_ns_per_mebibyte = 0;
+  std::uint64_t launch_overhead_ns = 0;        // device time per kernel or set
+  std::uint64_t copy_overhead_ns = 0;          // per copy over the link
+  std::uint64_t vmm_create_ns = 0;             // host time per handle, in addition: cuMemCreate
+  std::uint64_t vmm_map_ns = 0;                // cuMemMap
+  std::uint64_t vmm_set_access_ns = 0;         // cuMemSetAccess, of several handles too
+  std::uint64_t vmm_unmap_ns = 0;              // cuMemUnmap, the same
+  std::uint64_t vmm_release_ns = 0;            // cuMemRelease
+  std::uint64_t pin_ns_per_mebibyte = 0;       // of new pages, zeroed
+  std::uint64_t register_ns_per_mebibyte = 0;  // of pages that are there
   std::uint64_t api_call_ns = 0;
 };
 
