@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -102,6 +104,24 @@ unsigned long long UsedOf(int ordinal) {
   unsigned long long used_bytes = 0;
   for (const simulator::NodeProcess& process : UsersOf(ordinal)) used_bytes += process.held_bytes;
   return used_bytes;
+}
+
+// Of the machine's virtual time since the last question. Without a shared machine 0.
+unsigned PercentComputing(int ordinal) {
+  static std::mutex mutex;
+  static std::map<int, simulator::NodeTime> asked;
+  static std::map<int, unsigned> answered;
+  const std::string node = Setting(environment::kSimNode, "");
+  if (node.empty()) return 0;
+  const simulator::NodeTime now = simulator::ReadNodeTime(node, ordinal);
+  const std::lock_guard lock(mutex);
+  simulator::NodeTime& before = asked[ordinal];
+  const std::int64_t passed_ns = now.passed_ns - before.passed_ns;
+  if (passed_ns > 0)
+    answered[ordinal] =
+        static_cast<unsigned>(100 * (now.computing_ns - before.computing_ns) / passed_ns);
+  before = now;
+  return answered[ordinal];
 }
 
 bool IsDevice(Device device) {
@@ -372,9 +392,9 @@ SIM_NVML(nvmlDeviceSetMemoryLimits_v1)(Device device, NewMemoryLimits* limits) {
 }
 
 SIM_NVML(nvmlDeviceGetUtilizationRates)(Device device, Utilization* rates) {
-  return About(device, [&](const DeviceObject&) {
+  return About(device, [&](const DeviceObject& own) {
     if (rates == nullptr) return kInvalidArgument;
-    *rates = {};
+    *rates = {.gpu = PercentComputing(own.ordinal), .memory = 0};
     return kSuccess;
   });
 }

@@ -34,6 +34,7 @@ void Settle(State& state, int device, Nanos time_ns) {
     given[engine] = GivenAt(state, {device, engine}, time_ns);
   }
   own.given = given;
+  own.computing_ns = ComputingAt(state, device, time_ns);
   own.settled_ns = time_ns;
 }
 
@@ -58,6 +59,12 @@ Nanos After(const State& state, EngineId id, Work steps) {
 }
 
 }  // namespace
+
+Nanos ComputingAt(const State& state, int device, Nanos time_ns) {
+  const DeviceState& own = state.devices[static_cast<std::size_t>(device)];
+  const bool computes = own.busy[kCompute] > 0 && time_ns > own.settled_ns;
+  return own.computing_ns + (computes ? time_ns - own.settled_ns : 0);
+}
 
 Work GivenAt(const State& state, EngineId id, Nanos time_ns) {
   const DeviceState& device = DeviceOf(state, id);

@@ -79,6 +79,7 @@ struct Slot {
 
 struct DeviceState {
   Nanos settled_ns;
+  Nanos computing_ns;  // of it, with work on the multiprocessors
   std::array<Work, kEngines> given;
   std::array<std::uint32_t, kEngines> busy;
   std::uint64_t peak_bytes;
@@ -94,6 +95,8 @@ struct State {
   std::array<Slot, kMostSlots> slots;
 };
 
+// How long the device has computed until a time that is not before the last change.
+Nanos ComputingAt(const State& state, int device, Nanos time_ns);
 // `given` at a time that is not before the last change.
 Work GivenAt(const State& state, EngineId id, Nanos time_ns);
 Nanos TimeOf(const State& state, EngineId id, Work end);

@@ -90,6 +90,20 @@ std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device) 
   return processes;
 }
 
+NodeTime ReadNodeTime(const std::string& path, int device) {
+  const base::Result<NodeFile*> opened = OpenNodeFile(path);
+  if (!opened) return {};
+  NodeFile* const file = *opened;
+  NodeTime time;
+  {
+    const NodeLock lock(*file);
+    const node::State& state = file->state;
+    time = {state.acted_ns, node::ComputingAt(state, device, state.acted_ns)};
+  }
+  munmap(file, sizeof(NodeFile));
+  return time;
+}
+
 base::Result<std::string> ReadNodeStatistics(const std::string& path) {
   const base::Result<NodeFile*> opened = OpenNodeFile(path);
   if (!opened) return opened.error();

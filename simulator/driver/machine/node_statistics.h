@@ -17,6 +17,13 @@ struct NodeProcess {
 // Empty if there is no such machine.
 std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device);
 
+// Of the machine's time until now. Zeros if there is no such machine.
+struct NodeTime {
+  std::int64_t passed_ns = 0;
+  std::int64_t computing_ns = 0;  // with work on the device's multiprocessors
+};
+NodeTime ReadNodeTime(const std::string& path, int device);
+
 // An error if there is no such machine.
 base::Result<std::string> ReadNodeStatistics(const std::string& path);
 

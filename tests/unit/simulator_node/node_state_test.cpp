@@ -77,6 +77,16 @@ TEST_F(NodeStateTest, WorkTakesLongerByTheNumberOfSharers) {
   EXPECT_EQ(NextEndOf(state(), slot(0)), 60 + 3 * 50);
 }
 
+TEST_F(NodeStateTest, ADeviceComputesWhileAnySlotHasWork) {
+  Begin(0, kComputing, 100 * kWorkPerNano, 10);
+  Begin(1, kComputing, 100 * kWorkPerNano, 40);
+  EXPECT_EQ(ComputingAt(state(), 0, 60), 50) << "since 10";
+
+  SetHolds(state(), slot(0), kComputing, false, 70);
+  SetHolds(state(), slot(1), kComputing, false, 90);
+  EXPECT_EQ(ComputingAt(state(), 0, 500), 80) << "until 90";
+}
+
 TEST_F(NodeStateTest, WorkEndsWhenItsShareIsGivenWhateverHappensBetween) {
   Begin(0, kComputing, 100 * kWorkPerNano, 0);
   Begin(1, kComputing, 30 * kWorkPerNano, 0);
