@@ -390,6 +390,7 @@ void Fields(auto& c, Is<LostTime> auto& m) {
   Count(c, m.waited_ns);
   Count(c, m.waited_of_ns);
   Count(c, m.steps_lost_ns);
+  Count(c, m.steps_repeated_ns);
   Count(c, m.steps_ns);
 }
 void Fields(auto& c, Is<StepTimes> auto& m) {

@@ -548,8 +548,9 @@ struct SpillUse {
 struct LostTime {
   uint32_t device = 0;
   int64_t waited_ns = 0;
-  int64_t waited_of_ns = 0;   // until the end of the last wait
-  int64_t steps_lost_ns = 0;  // beyond the time of their operations
+  int64_t waited_of_ns = 0;       // until the end of the last wait
+  int64_t steps_lost_ns = 0;      // beyond the time of their operations
+  int64_t steps_repeated_ns = 0;  // of it, for recomputing
   int64_t steps_ns = 0;
   bool operator==(const LostTime&) const = default;
 };

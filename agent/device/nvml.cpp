@@ -25,6 +25,7 @@ Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
   Get(limits_, "nvmlDeviceGetMemoryLimits_v1");
   Get(set_limits_, "nvmlDeviceSetMemoryLimits_v1");
   Get(processes_, "nvmlDeviceGetComputeRunningProcesses_v3");
+  Get(utilization_, "nvmlDeviceGetUtilizationRates");
 }
 
 Nvml::~Nvml() {
@@ -84,6 +85,9 @@ DeviceProcesses Nvml::UsedByProcesses() const {
     found_processes.devices.insert(found.uuid);
     AddProcesses(found.uuid, static_cast<int64_t>(found.memory.total),
                  {processes.data(), std::min(count, most)}, found_processes);
+    nvml::Utilization rates{};
+    if (utilization_ != nullptr && utilization_(found.handle, &rates) == nvml::kSuccess)
+      found_processes.busy_permille[found.uuid] = int64_t{10} * rates.gpu;
   }
   return found_processes;
 }

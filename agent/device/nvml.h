@@ -30,7 +30,7 @@ class Nvml {
   // Of all processes, also foreign ones, by UUID. A device that does not answer is left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
-  // Without commands, groups and limits.
+  // Without commands, groups and limits. How busy: nvmlDeviceGetUtilizationRates.
   DeviceProcesses UsedByProcesses() const;
   // Of a control group's folder. nullopt: the driver does not tell. One before r615 has none. Never
   // tried with a real driver.
@@ -65,6 +65,7 @@ class Nvml {
   nvml::Result (*name_)(nvml::Device, char*, unsigned) = nullptr;
   nvml::Result (*processes_)(nvml::Device, unsigned*, nvml::Process*) = nullptr;  // may be missing
   nvml::Result (*by_uuid_)(const char*, nvml::Device*) = nullptr;                 // may be missing
+  nvml::Result (*utilization_)(nvml::Device, nvml::Utilization*) = nullptr;       // may be missing
   nvml::Result (*limits_)(nvml::Device, nvml::MemoryLimits*) = nullptr;           // may be missing
   nvml::Result (*set_limits_)(nvml::Device, nvml::NewMemoryLimits*) = nullptr;    // may be missing
   nvml::Result (*pci_)(nvml::Device, nvml::PciInfo*) = nullptr;                   // may be missing

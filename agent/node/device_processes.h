@@ -1,10 +1,11 @@
 // Which processes hold how much device memory, by the driver's count, and within which limits of
-// its own. Also foreign processes.
+// its own. Also foreign processes. And how busy the devices are.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +33,9 @@ struct ProcessUse {
 struct DeviceProcesses {
   std::set<std::string> devices;  // by UUID: those that the driver tells of
   std::vector<ProcessUse> uses;
+  // By UUID: of its time of late, with a kernel on the device. A device that does not tell is left
+  // out (MIG).
+  std::map<std::string, int64_t> busy_permille = {};
 };
 
 }  // namespace spillway::agent

@@ -46,14 +46,21 @@ int64_t ToldNs(const TimeLoss& now, const TimeLoss& before) {
   return std::max(now.waited_of_ns - before.waited_of_ns, now.steps_of_ns - before.steps_of_ns);
 }
 
+int64_t Permille(int64_t part_ns, int64_t of_ns) {
+  return of_ns <= 0 ? 0 : base::scale(1000, std::clamp<int64_t>(part_ns, 0, of_ns), of_ns);
+}
+
 // What was lost of it.
-int64_t PermilleLost(const TimeLoss& now, const TimeLoss& before) {
-  const auto part = [](int64_t lost_ns, int64_t of_ns) {
-    return of_ns <= 0 ? 0 : base::scale(1000, std::clamp<int64_t>(lost_ns, 0, of_ns), of_ns);
-  };
+int64_t PermilleRepeated(const TimeLoss& now, const TimeLoss& before) {
+  return Permille(now.steps_repeated_ns - before.steps_repeated_ns,
+                  now.steps_of_ns - before.steps_of_ns);
+}
+int64_t PermilleWaited(const TimeLoss& now, const TimeLoss& before) {
+  const int64_t lost_permille =
+      Permille(now.steps_lost_ns - before.steps_lost_ns, now.steps_of_ns - before.steps_of_ns);
   return std::max(
-      part(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns),
-      part(now.steps_lost_ns - before.steps_lost_ns, now.steps_of_ns - before.steps_of_ns));
+      Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns),
+      lost_permille - PermilleRepeated(now, before));
 }
 
 bool IsTaker(const TurnPart& part) { return part.may_take && part.choice != TurnsChoice::kNever; }
@@ -120,14 +127,18 @@ void Turns::Measure(const TurnPart& part, int64_t now_ns, Rate& rate) {
     rate = {.loss = part.loss, .at_ns = now_ns, .learns_from_ns = rate.learns_from_ns};
   const bool is_told = ToldNs(part.loss, rate.loss) >= kWindowNs;
   if (!is_told && now_ns - rate.at_ns < kNoNewsNs) return;
-  rate.permille = (rate.permille + (is_told ? PermilleLost(part.loss, rate.loss) : 0)) / 2;
+  const auto follow = [is_told](int64_t& mean, int64_t last) {
+    mean = (mean + (is_told ? last : 0)) / 2;
+  };
+  follow(rate.waits_permille, PermilleWaited(part.loss, rate.loss));
+  follow(rate.repeats_permille, PermilleRepeated(part.loss, rate.loss));
   rate.loss = part.loss;
   rate.at_ns = now_ns;
 }
 
 int64_t Turns::PermilleOfTurns(const TurnPart& part, const TurnDevice& device) const {
   const int64_t swap_ns = SwapNsOf(part, device);
-  return base::scale(1000, swap_ns,
+  return base::scale(500, swap_ns,
                      swap_ns + std::max(rules_.quantum_ns, rules_.cost_factor * swap_ns));
 }
 
@@ -156,7 +167,7 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
                    int64_t now_ns) {
   Device& device = devices_[id];
   int64_t needed = 0, free_bytes = facts.memory_bytes;
-  int64_t shares_permille = 0, turns_permille = 0;  // of all takers together
+  int64_t waits_permille = 0, repeats_permille = 0, turns_permille = 0;  // of all takers together
   int takers = 0, all = 0, forbidden = 0;
   bool is_asked = false, parks = false, learns = false;
   for (const TurnJob& job : jobs) {
@@ -177,12 +188,17 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
     parks = parks || part->parks;
     const Rate& rate = entry.rates.at(id);
     learns = learns || Learns(*part, rate);
-    shares_permille += rate.permille;
+    waits_permille += rate.waits_permille;
+    repeats_permille += rate.repeats_permille;
     turns_permille += PermilleOfTurns(*part, facts);
   }
   const int64_t most_bytes = device.is_on ? free_bytes - free_bytes / 16 : free_bytes;
   const bool fits = takers < 2 || needed <= most_bytes;
-  const bool moves = !learns && shares_permille > 2 * turns_permille;
+  const int64_t divisor = std::max(takers, 1);
+  const int64_t lost_permille =
+      facts.idle_permille ? repeats_permille + std::min(waits_permille, *facts.idle_permille)
+                          : (repeats_permille + waits_permille) / divisor;
+  const bool moves = !learns && lost_permille > 2 * turns_permille / divisor;
   const bool wants = !fits && (device.is_on || is_asked || parks || moves);
   const TurnReason why = fits && takers >= 2     ? TurnReason::kFits
                          : fits && forbidden > 0 ? TurnReason::kForbidden
@@ -193,8 +209,8 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
                          : moves                 ? TurnReason::kMoves
                                                  : TurnReason::kCheap;
   device.is_tight = !fits;
-  if (!device.is_on) device.lost_permille = takers == 0 ? 0 : shares_permille / takers;
-  device.turns_permille = takers == 0 ? 0 : turns_permille / takers;
+  if (!device.is_on) device.lost_permille = lost_permille;
+  device.turns_permille = turns_permille / divisor;
   if (wants == device.is_on) {
     device.changing_ns = -1;
     if (!device.is_on) device.reason = why;

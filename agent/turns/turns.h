@@ -7,10 +7,13 @@
 // Note [Turns or shares]
 // A device goes into turns when its takers, as far as they are active, do not fit together, and one
 // of three holds. An operator asks for it (TurnsChoice::kAlways). A taker parks its evicted memory
-// on the host, because its pointers are opaque. Or the takers lose more than twice as much of their
-// time to movement as turns would cost, for kSettleNs. Turns cost a swap's part of a turn's length.
-// While a job learns, it moves more than it will: its loss counts only after kLearningNs, by its
-// device's clock. A device goes back when the takers fit with a sixteenth to spare.
+// on the host, because its pointers are opaque. Or the device loses more than twice as much of its
+// time to movement as turns would cost, for kSettleNs. It loses what its takers recompute, and what
+// they wait for memory, but of that no more than it is idle: while one waits, another may compute.
+// Where the driver does not tell how idle it is, the takers' mean loss counts. Turns cost half a
+// swap's part of a turn's length: the next job begins before all of its memory is there. While a
+// job learns, it moves more than it will: its loss counts only after kLearningNs, by its device's
+// clock. A device goes back when the takers fit with a sixteenth to spare.
 //
 // Note [Order of turns]
 // Jobs that waited for starving_ns() come first, and cannot be preempted. A job that is overdue
@@ -54,13 +57,15 @@ struct TurnRules {
 
 struct TurnDevice {
   int64_t memory_bytes = 0;
-  int64_t link_bytes_per_second = 0;  // 0: unknown
+  int64_t link_bytes_per_second = 0;          // 0: unknown
+  std::optional<int64_t> idle_permille = {};  // of its time of late, without a kernel
 };
 
 // Time lost to movement, since the job began, by its device's clock. Both pairs are lower bounds.
 struct TimeLoss {
   int64_t waited_ns = 0, waited_of_ns = 0;     // in waits of calls
   int64_t steps_lost_ns = 0, steps_of_ns = 0;  // in planned iterations
+  int64_t steps_repeated_ns = 0;               // of these, for recomputing
 };
 
 // A job on one device.
@@ -130,7 +135,7 @@ struct DeviceTurnView {
   TurnReason reason = TurnReason::kFits;
   int64_t since_ns = 0;
   JobId next{};                // of those that wait; 0: nobody
-  int64_t lost_permille = 0;   // of its takers' time, to movement, when they last shared
+  int64_t lost_permille = 0;   // of its time, to movement, when its takers last shared
   int64_t turns_permille = 0;  // what turns would cost of it
 };
 
@@ -158,7 +163,7 @@ class Turns {
   struct Rate {
     TimeLoss loss;
     int64_t at_ns = 0;
-    int64_t permille = 0;
+    int64_t waits_permille = 0, repeats_permille = 0;
     std::optional<int64_t> learns_from_ns;  // by the device's clock; nullopt: it does not learn
   };
   struct Entry {

@@ -103,6 +103,7 @@ protocol::LostTime LostTimeOf(const JobSnapshot& snapshot, const PipelineCounts*
                              .waited_of_ns = NumberOf(counters.stall_of_ns)};
   if (!pipeline) return lost;
   lost.steps_lost_ns = NumberOf(pipeline->steps.lost_ns);
+  lost.steps_repeated_ns = NumberOf(pipeline->steps.repeated_ns);
   lost.steps_ns = NumberOf(pipeline->steps.planned_ns);
   return lost;
 }

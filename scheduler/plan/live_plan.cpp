@@ -153,6 +153,11 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
   live.predicted_ns_ = predicted_ns;
   for (const Operation& operation : live.pattern_->profile.operations)
     live.operations_ns_ += operation.duration_ns;
+  for (const Step& step : plan.steps) {
+    if (step.recomputes)
+      live.repeated_ns_ +=
+          live.pattern_->profile.operations[static_cast<size_t>(step.operation.index)].duration_ns;
+  }
   live.budget_bytes_ = budget_bytes;
   return live;
 }

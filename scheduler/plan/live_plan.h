@@ -53,6 +53,8 @@ class LivePlan {
   int64_t predicted_ns() const { return predicted_ns_; }
   // One after another, without any plan.
   int64_t operations_ns() const { return operations_ns_; }
+  // Beside them, for recomputing.
+  int64_t repeated_ns() const { return repeated_ns_; }
   int64_t budget_bytes() const { return budget_bytes_; }
 
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
@@ -89,7 +91,7 @@ class LivePlan {
   std::shared_ptr<const IterationPattern> pattern_;
   std::string strategy_;
   int64_t predicted_ns_ = 0;
-  int64_t operations_ns_ = 0;
+  int64_t operations_ns_ = 0, repeated_ns_ = 0;
   int64_t budget_bytes_ = 0;
   ByEvent before_, after_;
   std::vector<bool> is_rerun_later_;  // by event

@@ -31,13 +31,14 @@ void AddLoss(TimeLoss& sum, const protocol::LostTime& lost) {
   AddTo(sum.waited_ns, lost.waited_ns);
   AddTo(sum.waited_of_ns, lost.waited_of_ns);
   AddTo(sum.steps_lost_ns, lost.steps_lost_ns);
+  AddTo(sum.steps_repeated_ns, lost.steps_repeated_ns);
   AddTo(sum.steps_of_ns, lost.steps_ns);
 }
 
 // Of the decision between shares and turns.
 std::string Costs(const DeviceTurnView& view) {
   if (view.reason != TurnReason::kMoves) return "";
-  return " (" + std::to_string(view.lost_permille / 10) + " % of their time, turns " +
+  return " (" + std::to_string(view.lost_permille / 10) + " % of the device's time, turns " +
          std::to_string(view.turns_permille / 10) + " %)";
 }
 
@@ -63,6 +64,7 @@ void DeviceTurns::Settle(bool is_resuming, int64_t now_ns) {
   looked_ns_ = now_ns;
   turns_.SetRules(TurnRulesOf(parts_.facts->config));
   const std::vector<TurnJob> jobs = Jobs(now_ns);
+  NoteIdle();
   turns_.Update(Devices(), jobs, now_ns);
   Apply(jobs, now_ns);
   LogModes();
@@ -73,11 +75,30 @@ void DeviceTurns::Settle(bool is_resuming, int64_t now_ns) {
 
 std::vector<TurnDevice> DeviceTurns::Devices() const {
   std::vector<TurnDevice> devices;
-  for (uint32_t i = 0; i < parts_.facts->devices.size(); ++i)
+  for (uint32_t i = 0; i < parts_.facts->devices.size(); ++i) {
+    const auto idle = idle_permille_.find(parts_.facts->devices[i].name);
     devices.push_back(
-        {parts_.arbiter->MemoryOf(DeviceId{i}),
-         parts_.shares == nullptr ? 0 : parts_.shares->LinkBytesPerSecond(DeviceId{i})});
+        {.memory_bytes = parts_.arbiter->MemoryOf(DeviceId{i}),
+         .link_bytes_per_second =
+             parts_.shares == nullptr ? 0 : parts_.shares->LinkBytesPerSecond(DeviceId{i}),
+         .idle_permille =
+             idle == idle_permille_.end() ? std::nullopt : std::optional(idle->second)});
+  }
   return devices;
+}
+
+// Each reading is of the driver's last second or less: half of it, and half of those before.
+void DeviceTurns::NoteIdle() {
+  const std::shared_ptr<const DeviceProcesses>& read = parts_.facts->processes;
+  if (read == read_) return;
+  read_ = read;
+  std::map<std::string, int64_t> idle;
+  for (const auto& [uuid, busy_permille] : read ? read->busy_permille : decltype(idle){}) {
+    const int64_t now = 1000 - std::clamp<int64_t>(busy_permille, 0, 1000);
+    const auto before = idle_permille_.find(uuid);
+    idle[uuid] = before == idle_permille_.end() ? now : (before->second + now) / 2;
+  }
+  idle_permille_ = std::move(idle);
 }
 
 // A job's own setting counts before its device's, but a device may forbid turns.

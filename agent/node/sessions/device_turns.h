@@ -37,6 +37,7 @@ class DeviceTurns {
   DeviceTurnView ViewOf(DeviceId device) const { return turns_.ViewOf(device); }
 
  private:
+  void NoteIdle();
   std::vector<TurnDevice> Devices() const;
   std::vector<TurnJob> Jobs(int64_t now_ns) const;
   TurnsChoice ChoiceFor(const TenancyView& view) const;
@@ -51,6 +52,8 @@ class DeviceTurns {
 
   const Parts parts_;
   Turns turns_;
+  std::shared_ptr<const DeviceProcesses> read_;
+  std::map<std::string, int64_t> idle_permille_;  // by UUID; of devices that the driver tells of
   std::map<DeviceId, bool> logged_modes_;
   std::map<std::pair<JobId, DeviceId>, TurnStanding> logged_;
   bool is_used_ = false;

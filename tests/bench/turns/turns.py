@@ -76,9 +76,12 @@ def run_together(options, folder, pair, alone, turns, words, stretch):
     place.mkdir()
     capacity_bytes = int(alone.peak_bytes / pair.share) >> 21 << 21
     more = SETTINGS.format(turns=turns, floor=options.floor, quantum_ms=int(QUANTUM_S * 1000 * stretch), link_bytes=int(options.link_gb * 1e9 / stretch))
-    agent = node_agent.NodeAgent(options.build, place, node_agent.configuration(options.profile, capacity_bytes, more))
+    config = node_agent.configuration(options.profile, capacity_bytes, more).replace("find = false", "find = true")
+    agent = node_agent.NodeAgent(options.build, place, config)
     machine = node_agent.Machine(options.build, place, options.profile, capacity_bytes, slots=2)
-    agent.start()
+    # The simulated NVML says how idle the device is.
+    agent.start(SPILLWAY_SIM_NODE=str(place / "node"), SPILLWAY_SIM_PROFILE=options.profile, SPILLWAY_SIM_CAPACITY=str(capacity_bytes),
+                LD_LIBRARY_PATH=str(options.build / "simulator"))
     jobs = [tenants.Tenant(name, 1, alone) for name in ("first", "second")]
     for slot, job in enumerate(jobs, 1):
         job.process = machine.begin(job.name, slot, words, f"--agent={agent.socket}")

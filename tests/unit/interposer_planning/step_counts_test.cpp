@@ -26,6 +26,7 @@ TEST_F(StepCountsTest, AnIterationLosesWhatItsPlanCosts) {
   counts_.NoteFollowed(plan(), plan().predicted_ns());
   EXPECT_EQ(counts_.lost_ns, PlanCostsNs());
   EXPECT_EQ(counts_.planned_ns, static_cast<std::uint64_t>(plan().predicted_ns()));
+  EXPECT_LE(counts_.repeated_ns, counts_.lost_ns);
 }
 
 TEST_F(StepCountsTest, TimeBeyondThePlanIsTheProgramsOwn) {

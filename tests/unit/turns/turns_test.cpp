@@ -102,9 +102,9 @@ TEST_F(TurnsTest, JobsThatDoNotFitTakeTurnsOfTheirSwapsCost) {
 TEST_F(TurnsTest, AutoChoosesTurnsOnlyWhereMovementCostsMore) {
   Job(1, 90, TurnsChoice::kAuto);
   Job(2, 90, TurnsChoice::kAuto);
-  Pass(20 * kSecond, 150);
+  Pass(20 * kSecond, 100);
   EXPECT_EQ(StandingOf(1), TurnStanding::kShares);
-  EXPECT_EQ(ReasonOf(1), TurnReason::kCheap) << "twice the ninth that turns cost is 222 of 1000";
+  EXPECT_EQ(ReasonOf(1), TurnReason::kCheap) << "twice the half ninth that turns cost: 110 of 1000";
   Pass(20 * kSecond, 600);
   EXPECT_TRUE(Runs(1) || Runs(2));
   EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kMoves);
@@ -122,8 +122,8 @@ TEST_F(TurnsTest, TheClockOfTheLossIsTheDevices) {
   Job(2, 90, TurnsChoice::kAuto);
   Pass(100 * kSecond, 600);
   EXPECT_EQ(turns_.ViewOf(kFirst).reason, TurnReason::kMoves);
-  EXPECT_GT(turns_.ViewOf(kFirst).lost_permille, 222);
-  EXPECT_EQ(turns_.ViewOf(kFirst).turns_permille, 111);
+  EXPECT_GT(turns_.ViewOf(kFirst).lost_permille, 110);
+  EXPECT_EQ(turns_.ViewOf(kFirst).turns_permille, 55);
 }
 
 TEST_F(TurnsTest, WhatPlansCostIsLossToo) {
@@ -134,9 +134,46 @@ TEST_F(TurnsTest, WhatPlansCostIsLossToo) {
       job.parts[0].loss.steps_of_ns += kSecond;
       job.parts[0].loss.steps_lost_ns += kSecond / 10 * 4;
     }
-    Pass(kSecond, 100);
+    Pass(kSecond, 50);
   }
   EXPECT_TRUE(turns_.IsOn(kFirst)) << "no call waits, but the plan takes 4 tenths of the time";
+}
+
+TEST_F(TurnsTest, WaitsCountOnlyAsFarAsTheDeviceIsIdle) {
+  devices_[0].idle_permille = 90;
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(20 * kSecond, 600);
+  EXPECT_FALSE(turns_.IsOn(kFirst)) << "one computes while the other waits";
+  EXPECT_GE(turns_.ViewOf(kFirst).lost_permille, 85);
+  EXPECT_LE(turns_.ViewOf(kFirst).lost_permille, 90);
+
+  devices_[0].idle_permille = 400;
+  Pass(5 * kSecond, 600);
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+}
+
+TEST_F(TurnsTest, AnIdleDeviceIsNoLossWhereNobodyWaits) {
+  devices_[0].idle_permille = 900;
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(20 * kSecond, 20);
+  EXPECT_FALSE(turns_.IsOn(kFirst)) << "the programs wait for something else";
+}
+
+TEST_F(TurnsTest, RecomputingIsLostOnABusyDeviceToo) {
+  devices_[0].idle_permille = 0;
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  for (int second = 0; second < 10; ++second) {
+    for (TurnJob& job : jobs_) {
+      job.parts[0].loss.steps_of_ns += kSecond;
+      job.parts[0].loss.steps_lost_ns += kSecond / 10 * 4;
+      job.parts[0].loss.steps_repeated_ns += kSecond / 10;
+    }
+    Pass(kSecond, 100);
+  }
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "each repeats a tenth, which nothing hides";
 }
 
 TEST_F(TurnsTest, LossOfJobsThatLearnCountsOnlyAfterAWhile) {
@@ -166,8 +203,8 @@ TEST_F(TurnsTest, LongTurnsCostLess) {
   turns_.SetRules({.quantum_ns = 20 * kSecond});
   Job(1, 90, TurnsChoice::kAuto);
   Job(2, 90, TurnsChoice::kAuto);
-  Pass(10 * kSecond, 100);
-  EXPECT_TRUE(turns_.IsOn(kFirst)) << "twice what turns cost is 58 of 1000";
+  Pass(10 * kSecond, 60);
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "twice what turns cost is 28 of 1000";
 }
 
 TEST_F(TurnsTest, JobsThatParkTakeTurnsAtOnce) {
