@@ -230,7 +230,7 @@ void Node::Settle(int64_t now_ns) {
   opener_.RefuseSilent(now_ns);
   links_.Settle(now_ns);
   slabs_.Settle(now_ns);
-  spill_.Settle(now_ns);
+  spill_.Settle(resume_.is_on(), now_ns);
   plans_.SendReplies();
 }
 

@@ -412,7 +412,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_footprint.reset();
   device.reported_workspaces = {};
   device.reported_plans = {};
-  device.reported_spill = {};
+  device.reported_spill.reset();
   device.reported_lost = {};
   device.has_workspace_limit = false;
   device.turn.reset();
@@ -490,11 +490,11 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   };
   report(kPartsVersion, use.account, device.reported_account);
   report(kPartsVersion, use.steps, device.reported_steps);
+  report(kSpillVersion, use.spill, device.reported_spill);
   report(kFootprintVersion, protocol::Footprint{device.number, use.allocated_bytes},
          device.reported_footprint);
   report(kWorkspaceVersion, use.workspaces, device.reported_workspaces);
   report(kPlanUseVersion, use.plans, device.reported_plans);
-  report(kSpillVersion, use.spill, device.reported_spill);
   report(kLostTimeVersion, use.lost, device.reported_lost);
   device.reported_parts_ns = now_ns;
 }

@@ -166,7 +166,7 @@ class LeaseClient {
     std::optional<protocol::Footprint> reported_footprint;
     protocol::WorkspaceUse reported_workspaces;
     protocol::PlanUse reported_plans;
-    protocol::SpillUse reported_spill;
+    std::optional<protocol::SpillUse> reported_spill;
     protocol::LostTime reported_lost;
     int64_t reported_parts_ns = 0;
   };

@@ -1,11 +1,13 @@
 #include "agent/node/holdings/unused_claims.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace spillway::agent {
 
 namespace {
 
+constexpr int64_t kLookNs = 1'000'000'000;
 constexpr uint16_t kOrdinaryVersion = 4;  // since then jobs report their unpinned memory
 
 bool HoldsSomething(const Session& session, const Registration& registration) {
@@ -28,6 +30,7 @@ void UnusedClaims::NoteUsage(const Session& session, uint32_t number, Registrati
   const bool wakes =
       now.active && (!before.active || now.wanted_bytes > registration.wanted_without_claim);
   if (!registration.has_claim && wakes) SetClaim(session, number, registration, true);
+  registration.wanted_without_claim = std::min(registration.wanted_without_claim, now.wanted_bytes);
   if (budgeted.memory_bytes > 0) AwaitUse(session, number, registration, now_ns);
 }
 
@@ -36,8 +39,28 @@ void UnusedClaims::AwaitUse(const Session& session, uint32_t number, Registratio
   if (!registration.has_claim || registration.unused_until_ns ||
       HoldsSomething(session, registration))
     return;
-  registration.unused_until_ns = now_ns + facts_.config.unused_ms * 1'000'000;
-  ends_.insert({*registration.unused_until_ns, session.id, number});
+  EndAt(session, number, registration, now_ns + facts_.config.unused_ms * 1'000'000);
+}
+
+void UnusedClaims::EndAt(const Session& session, uint32_t number, Registration& registration,
+                         int64_t ns) {
+  registration.unused_until_ns = ns;
+  ends_.insert({ns, session.id, number});
+}
+
+// True: its time begins anew, or waits.
+bool UnusedClaims::HasWaitedForTurn(const Session& session, uint32_t number,
+                                    Registration& registration, int64_t now_ns) {
+  const bool waits = std::any_of(
+      session.registrations.begin(), session.registrations.end(),
+      [](const auto& entry) { return entry.second.sent_turn == protocol::TurnState::kWaits; });
+  const bool has_waited = std::exchange(registration.unused_in_turns, waits);
+  const int64_t unused_ns = facts_.config.unused_ms * 1'000'000;
+  if (waits)
+    EndAt(session, number, registration, now_ns + kLookNs);
+  else if (has_waited)
+    EndAt(session, number, registration, now_ns + unused_ns);
+  return waits || has_waited;
 }
 
 void UnusedClaims::SetClaim(const Session& session, uint32_t number, Registration& registration,
@@ -56,6 +79,7 @@ std::vector<UnusedClaims::Change> UnusedClaims::End(SessionTable& table, int64_t
     Session* const session = table.Find(id);
     Registration* const registration = session == nullptr ? nullptr : session->Find(number);
     if (registration == nullptr || registration->unused_until_ns != until_ns) continue;
+    if (HasWaitedForTurn(*session, number, *registration, now_ns)) continue;
     SetClaim(*session, number, *registration, false);
     changes.push_back({ProcessOf(*session, registration->device), DemandOf(*registration)});
   }

@@ -3,8 +3,9 @@
 // Note [Holds nothing]
 // A process reports its own demand and activity. One that holds no memory on the device, and no own
 // memory on the host, has nothing to lose. It keeps a claim only for [arbiter] unused_ms after a
-// grant, and none while idle. It gets a claim again when it wakes or wants more. Reported holdings
-// count only within the budget.
+// grant, and none while idle. The time in which it waits for its turn on any device does not count:
+// its calls wait then, so it cannot begin to hold anything. It gets a claim again when it wakes or
+// wants more. Reported holdings count only within the budget.
 //
 // Invariants
 //  1. `ends_` has (T, session, number) if that registration's `unused_until_ns` is T, until the
@@ -44,6 +45,9 @@ class UnusedClaims {
   int64_t NextWake() const { return ends_.empty() ? INT64_MAX : std::get<0>(*ends_.begin()); }
 
  private:
+  bool HasWaitedForTurn(const Session& session, uint32_t number, Registration& registration,
+                        int64_t now_ns);
+  void EndAt(const Session& session, uint32_t number, Registration& registration, int64_t ns);
   void SetClaim(const Session& session, uint32_t number, Registration& registration,
                 bool has_claim);
 

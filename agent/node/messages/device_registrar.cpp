@@ -65,8 +65,7 @@ void DeviceRegistrar::Join(const Session& session, const Registration& registrat
 }
 
 // Takes over the process's earlier budgets. False: none, or 0 although the process holds memory.
-bool DeviceRegistrar::TakeOver(const Session& session, const Registration& registration,
-                               int64_t now_ns) {
+bool DeviceRegistrar::TakeOver(const Session& session, Registration& registration, int64_t now_ns) {
   const DeviceId device = registration.device;
   const protocol::Register& asked = registration.asked;
   const std::set<SessionId> sessions = parts_.table->JobOf(session).sessions;
@@ -82,6 +81,9 @@ bool DeviceRegistrar::TakeOver(const Session& session, const Registration& regis
     else
       parts_.arbiter->Succeed(process, session.id, DemandOf(registration),
                               {asked.held_bytes, asked.held_host_bytes});
+    for (const auto& [number, before] : other.registrations) {
+      if (before.device == device) SessionSpill::TakeOver(before, registration);
+    }
     parts_.closer->EndRegistrations(other, device, now_ns);
     return !is_news;
   }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "agent/node/sessions/session_closer.h"
+#include "agent/node/sessions/session_spill.h"
 #include "agent/node/table/unknown_devices.h"
 
 namespace spillway::agent {
@@ -37,7 +38,7 @@ class DeviceRegistrar {
   void NoteUnknown(const Session& session, const protocol::DeviceUuid& uuid, int64_t now_ns);
   void Join(const Session& session, const Registration& registration, const Terms& terms,
             int64_t now_ns);
-  bool TakeOver(const Session& session, const Registration& registration, int64_t now_ns);
+  bool TakeOver(const Session& session, Registration& registration, int64_t now_ns);
 
   const Parts parts_;
 };

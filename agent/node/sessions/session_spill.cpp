@@ -16,6 +16,10 @@ int64_t EvictedBytes(const Registration& registration) {
          (registration.parts ? registration.parts->ordinary_bytes : 0);
 }
 
+bool HasReadAll(const Session& session) {
+  return session.channel != nullptr && session.channel->IsRead();
+}
+
 bool HasFile(const Registration& registration) {
   return registration.spill_file_bytes > 0 || registration.spill.serial != 0;
 }
@@ -44,6 +48,15 @@ void SessionSpill::Take(Registration& registration, const protocol::SpillUse& us
   registration.spill = use;
 }
 
+// Whether it was called back is not known: it may not have read that.
+void SessionSpill::TakeOver(const Registration& before, Registration& now) {
+  now.spill = before.spill;
+  now.spill_serial = before.spill_serial;
+  now.spill_file_bytes = before.spill_file_bytes;
+  now.spill_given_ns = before.spill_given_ns;
+  now.no_spill_until_ns = before.no_spill_until_ns;
+}
+
 bool SessionSpill::Rests(const Session& session, const Registration& registration) const {
   const TurnView turn = parts_.turns->ViewOf(session.job, registration.device);
   if (turn.standing == TurnStanding::kRuns) return false;
@@ -65,9 +78,13 @@ void SessionSpill::NoteRests(int64_t now_ns) {
                            registration.spill.stored_bytes == 0 &&
                            now_ns - registration.spill_given_ns > kNothingStoredNs;
       if (!is_vain) continue;
-      CallBack(session, number, registration, now_ns);
       registration.no_spill_until_ns = now_ns + kBackoffNs;
-      if (registration.spill.serial == 0) registration.spill_file_bytes = 0;  // never received
+      if (!registration.is_called_back)
+        CallBack(session, number, registration, now_ns);
+      else if (!HasReadAll(session))
+        registration.spill_given_ns = now_ns;
+      else if (registration.spill.serial == 0)  // it was called back, and knows of none
+        registration.spill_file_bytes = 0;
     }
   }
 }
@@ -99,8 +116,8 @@ std::vector<SessionSpill::Candidate> SessionSpill::Candidates(int64_t now_ns) co
     if (session.version < kSpillVersion || session.channel == nullptr) continue;
     for (auto& [number, registration] : session.registrations) {
       if (!registration.rests_since_ns || now_ns - *registration.rests_since_ns < after_ns ||
-          HasFile(registration) || now_ns < registration.no_spill_until_ns ||
-          registration.turns.parks)
+          HasFile(registration) || !registration.allocated_bytes ||
+          now_ns < registration.no_spill_until_ns || registration.turns.parks)
         continue;
       const int64_t bytes = EvictedBytes(registration);
       if (bytes >= kLeastBytes) candidates.push_back({&session, number, &registration, bytes});
@@ -140,7 +157,7 @@ void SessionSpill::CallBack(Session& session, uint32_t number, Registration& reg
   registration.spill_given_ns = now_ns;
 }
 
-void SessionSpill::Settle(int64_t now_ns) {
+void SessionSpill::Settle(bool is_resuming, int64_t now_ns) {
   const int64_t quota_bytes = parts_.shares == nullptr ? 0 : parts_.shares->SpillBytes();
   if (quota_bytes == 0) return;
   next_wake_ns_ = looked_ns_ + kLookNs;
@@ -148,6 +165,7 @@ void SessionSpill::Settle(int64_t now_ns) {
   looked_ns_ = now_ns;
   next_wake_ns_ = parts_.table->sessions().empty() ? INT64_MAX : now_ns + kLookNs;
   NoteRests(now_ns);
+  if (is_resuming) return;
   const std::vector<Candidate> candidates = Candidates(now_ns);
   if (candidates.empty()) return;
   int64_t wanted_bytes = WantedBytes(), room_bytes = quota_bytes - UsedBytes();

@@ -10,7 +10,9 @@
 //  1. A device of a process has one file at a time. Its bytes count against the node's quota until
 //     the process says that it has closed the file, or has ended, also after a restart of the
 //     agent.
-//  2. A file that stores nothing is called back, and the process gets no other for kBackoffNs.
+//  2. A process gets no file before it has said in its session what it has, and nobody gets one
+//     while processes of an earlier agent return.
+//  3. A file that stores nothing is called back, and the process gets no other for kBackoffNs.
 // Never: reads a file. Its process alone does.
 #pragma once
 
@@ -40,7 +42,9 @@ class SessionSpill {
   explicit SessionSpill(const Parts& parts) : parts_(parts) {}
 
   void Take(Registration& registration, const protocol::SpillUse& use);
-  void Settle(int64_t now_ns);
+  // The same process in a new session.
+  static void TakeOver(const Registration& before, Registration& now);
+  void Settle(bool is_resuming, int64_t now_ns);
   int64_t NextWake() const { return next_wake_ns_; }
   // In files, or reserved for them.
   int64_t UsedBytes() const;

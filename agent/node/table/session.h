@@ -45,6 +45,7 @@ struct Registration {
   OwnerId part = kNobody;       // a bound within the job
   bool has_claim = true;
   std::optional<int64_t> unused_until_ns;  // end of an unused claim
+  bool unused_in_turns = false;            // it waited for its turn when that was last looked at
   int64_t wanted_without_claim = 0;
   std::optional<Shares::Place> place;
   std::optional<protocol::TurnState> sent_turn;  // nullopt: shares, and the job need not hear it

@@ -38,7 +38,7 @@ class SleepFixture(job_test.JobFixture):
         (self.folder / name / f"wake.{nap}").touch()
 
     def await_asleep(self, job, name, nap):
-        agent_test.wait_for(lambda: self.errors(name), lambda text: f"asleep {nap}" in text or job.poll() is not None)
+        agent_test.wait_for(lambda: self.errors(name), lambda text: f"asleep {nap}" in text or job.poll() is not None, job_test.PATIENCE_S)
         self.assertIn(f"asleep {nap}", self.errors(name))
 
     def device_of(self, job):

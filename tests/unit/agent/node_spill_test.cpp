@@ -39,8 +39,9 @@ class NodeSpillTest : public NodeTest {
     node_ =
         std::make_unique<Node>(config, FakeDevices(), 8 * kGiB, 7, &services_, now_ns_, &shares_);
   }
-  std::unique_ptr<Client> Begin(int64_t need_gib) {
-    auto client = Job(12);
+  std::unique_ptr<Client> Begin(int64_t need_gib) { return BeginAs(NewProcess(), need_gib); }
+  std::unique_ptr<Client> BeginAs(std::shared_ptr<FakeProcess> process, int64_t need_gib) {
+    auto client = Job(12, std::move(process));
     Settle();
     client->ObeyAll();
     Report(*client, true, 0);
@@ -180,6 +181,78 @@ TEST_F(NodeSpillTest, FilesOfAnEarlierAgentCount) {
   const auto file = Hear<SpillFile>(*sleeper);
   ASSERT_TRUE(file);
   EXPECT_EQ(file->serial, 10u);
+}
+
+// Regression (TierLifeTest, seed 6): after a cut connection the agent did not count the file until
+// the next report, and gave the process another one.
+TEST_F(NodeSpillTest, AProcessThatReturnsHasItsFileStill) {
+  Start();
+  const auto process = NewProcess();
+  auto other = Begin(6);
+  auto sleeper = BeginAs(process, 6);
+  Report(*sleeper, false, 6);
+  Pass(2000);
+  ASSERT_TRUE(Hear<SpillFile>(*sleeper));
+  Use(*sleeper, 1, 5);
+  sleeper->Hangs();
+  Pass(100);
+  EXPECT_EQ(UsedGib(), 6);
+
+  sleeper = BeginAs(process, 6);
+  Report(*sleeper, false, 6);
+  Pass(3000);
+  EXPECT_FALSE(Hear<SpillFile>(*sleeper));
+  EXPECT_EQ(UsedGib(), 6);
+  Use(*sleeper, 0, 0);
+  EXPECT_EQ(UsedGib(), 0);
+}
+
+// Otherwise a file that it has from before would come on top.
+TEST_F(NodeSpillTest, AProcessThatHasNotSaidWhatItHasGetsNoFile) {
+  Start();
+  auto other = Begin(6);
+  auto sleeper = Job(12);
+  Settle();
+  sleeper->ObeyAll();
+  Report(*sleeper, false, 6);
+  Pass(3000);
+  EXPECT_FALSE(Hear<SpillFile>(*sleeper));
+  sleeper->Say(protocol::Footprint{3, 12 * kGiB});
+  Pass(1000);
+  EXPECT_TRUE(Hear<SpillFile>(*sleeper));
+}
+
+TEST_F(NodeSpillTest, NobodyGetsAFileWhileProcessesOfAnEarlierAgentReturn) {
+  Config config = FakeConfig();
+  config.spill_after_ms = 0;
+  config.resume_ms = 5000;
+  node_ = std::make_unique<Node>(config, FakeDevices(), 8 * kGiB, 7, &services_, now_ns_, &shares_);
+  auto sleeper = Begin(6);
+  Report(*sleeper, false, 6);
+  auto other = Begin(6);
+  Pass(3000);
+  EXPECT_TRUE(shares_.opened.empty());
+  Pass(40'000);
+  EXPECT_FALSE(shares_.opened.empty());
+}
+
+// Regression (TierLifeTest, seed 113): a stopped process has not read the message with its file,
+// and the agent gave the space to others.
+TEST_F(NodeSpillTest, AFileCountsUntilAStoppedProcessHasReadOfIt) {
+  Start();
+  auto sleeper = Begin(6), other = Begin(6);
+  Report(*sleeper, false, 6);
+  Pass(2000);
+  ASSERT_EQ(UsedGib(), 6);
+  Pass(90'000);
+  EXPECT_EQ(UsedGib(), 6);
+
+  EXPECT_TRUE(Hear<protocol::ReturnSpilled>(*sleeper)) << "it reads all, and has not got the file";
+  for (int i = 0; i < 450; ++i) {
+    Pass(100);
+    Hear<protocol::Grant>(*sleeper);
+  }
+  EXPECT_EQ(UsedGib(), 0);
 }
 
 TEST_F(NodeSpillTest, AFileThatStoresNothingIsCalledBackAndNotGivenAgainSoon) {

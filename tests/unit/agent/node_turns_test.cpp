@@ -26,6 +26,7 @@ class NodeTurnsTest : public NodeTest {
     int64_t holds_bytes = 0;
     int64_t operations = 0;
     bool is_stopped = false;
+    bool has_begun = true;  // else it holds nothing yet
     bool is_stuck = false;  // its memory cannot leave
     protocol::LostTime lost{.device = 3};
     uint32_t patience_ms = 0;
@@ -43,7 +44,8 @@ class NodeTurnsTest : public NodeTest {
   }
   void Say(Member& member) {
     ++member.usage.iterations;
-    member.usage.resident_bytes = std::max(member.holds_bytes, kGiB);  // it keeps its claim
+    if (member.has_begun)
+      member.usage.resident_bytes = std::max(member.holds_bytes, kGiB);  // it keeps its claim
     member.client->Say(member.usage);
     member.client->Say(protocol::TurnUse{3, false, ++member.operations, 0, 0});
     if (member.lost != protocol::LostTime{.device = 3}) member.client->Say(member.lost);
@@ -81,6 +83,12 @@ class NodeTurnsTest : public NodeTest {
       }
       EXPECT_LE(BudgetedBytes(), 16 * kGiB);
     }
+  }
+  bool HasClaim(const char* job) {
+    for (const JobReport& one : node_->Report(now_ns_).jobs) {
+      if (one.name == job) return one.tenancies[0].view.has_claim;
+    }
+    return false;
   }
   int64_t GrantOf(const char* job) {
     for (const JobReport& one : node_->Report(now_ns_).jobs) {
@@ -239,6 +247,27 @@ TEST_F(NodeTurnsTest, DeadJobsMemoryAndTurnAreTheNextOnes) {
   Pass(kSecond, {&second});
   EXPECT_GE(GrantOf("local-102"), 12 * kGiB);
   EXPECT_EQ(second.heard.back(), "shares") << "it is alone";
+}
+
+// Regression (TierLifeTest, seed 38): a job that came while others took turns lost its claim before
+// its first turn, as it held nothing. It heard no more of turns, and waited for ever.
+TEST_F(NodeTurnsTest, JobThatWaitsForItsFirstTurnKeepsItsClaim) {
+  Config config = TurnsConfig();
+  config.turn_quantum_ms = 6000;
+  config.unused_ms = 2000;
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  second.has_begun = false;
+  second.usage.resident_bytes = 0;
+  second.client->Say(second.usage);
+  Pass(5 * kSecond, {&first, &second});
+  ASSERT_EQ(second.heard, std::vector<std::string>{"waits"});
+  Pass(4 * kSecond, {&first, &second});
+  EXPECT_EQ(second.heard, (std::vector<std::string>{"waits", "runs"}));
+  EXPECT_GE(GrantOf("local-102"), 12 * kGiB);
+
+  Pass(5 * kSecond, {&first, &second});
+  EXPECT_FALSE(HasClaim("local-102")) << "it held nothing in its turn either";
 }
 
 TEST_F(NodeTurnsTest, OlderJobSharesAsBefore) {
