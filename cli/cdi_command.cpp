@@ -28,9 +28,9 @@ constexpr char kKind[] = "spillway.dev/job", kShared[] = "shared";
 constexpr char kJobSocket[] = "/run/spillway/jobs/agent.sock";
 
 struct CdiOptions {
-  std::string job_socket;  // empty: kJobSocket
-  std::string allocation;  // empty: none
-  std::string socket;      // the operators'
+  std::optional<std::string> job_socket;  // nullopt: kJobSocket
+  std::string allocation;                 // empty: none
+  std::string socket;                     // the operators'
   std::optional<std::uint64_t> budget_bytes;
   bool has_agent = true, sets_frameworks = true;
   std::string output;
@@ -119,8 +119,7 @@ std::string CheckedJobSocket(const std::string& written) {
 
 std::string SocketOf(const CdiOptions& cdi) {
   if (!cdi.has_agent) return "";
-  if (cdi.allocation.empty())
-    return CheckedJobSocket(cdi.job_socket.empty() ? kJobSocket : cdi.job_socket);
+  if (cdi.allocation.empty()) return CheckedJobSocket(cdi.job_socket.value_or(kJobSocket));
   protocol::OpenListener wanted;
   wanted.allocation = cdi.allocation;
   if (cdi.budget_bytes) wanted.limit_bytes = static_cast<int64_t>(*cdi.budget_bytes);
@@ -149,7 +148,7 @@ void CheckTogether(const CdiOptions& cdi) {
   if (cdi.allocation == kShared)
     throw Failure(kExitUsage, "an allocation cannot be named 'shared'",
                   "that is the device of the containers without one", "take another name");
-  if (!cdi.has_agent || !cdi.job_socket.empty())
+  if (!cdi.has_agent || cdi.job_socket)
     throw Failure(kExitUsage,
                   std::string("--allocation and ") +
                       (cdi.has_agent ? "--job-socket" : "--no-agent") + " cannot be given together",
