@@ -289,7 +289,9 @@ std::map<std::string, base::Status> ClaimPreparer::Unprepare(const std::vector<C
   for (const ClaimName& name : names) results[name.uid] = CheckNames(name);
   // All first: a pod that has none left is not told what it has in between.
   for (const auto& [uid, result] : results) {
-    if (result.ok()) access.state.Drop(uid);
+    if (!result.ok()) continue;
+    access.state.Drop(uid);
+    access.state.listeners_to_close.insert(uid);  // also where the state was lost
   }
   if (base::Status saved = access.SaveIfChanged(); !saved.ok())
     return ForAll<Results>(names, saved);

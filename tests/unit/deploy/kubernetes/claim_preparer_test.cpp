@@ -146,6 +146,14 @@ TEST_F(ClaimPreparerTest, AClaimHasItsOwnSocketUntilItIsUnprepared) {
   EXPECT_TRUE(State().listeners_to_close.empty());
 }
 
+TEST_F(ClaimPreparerTest, AfterALossOfTheStateItsSocketIsClosedAllTheSame) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  Preparer().Prepare({claim});
+  std::filesystem::remove(folder_ + "/state.json");
+  EXPECT_TRUE(Preparer().Unprepare({claim}).at("a-0").ok());
+  EXPECT_TRUE(listeners_.empty());
+}
+
 TEST_F(ClaimPreparerTest, APodThatJoinsAClaimMayUseItsSocket) {
   const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
   ClaimPreparer preparer = Preparer();
