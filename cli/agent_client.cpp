@@ -19,6 +19,11 @@ base::UniqueFd Connect(const std::string& address) {
                 "start it (spillwayd), or say where it is with --socket or SPILLWAY_SOCKET");
 }
 
+Failure Unreadable() {
+  return {kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
+          "is the agent of the same version? see: spillwayd --version"};
+}
+
 Failure Refused(const protocol::Done& done) {
   const bool unknown = done.outcome == protocol::Outcome::kUnknownJob;
   return {kExitRefusedByAgent, "refused", std::string(done.text.view()),
@@ -76,22 +81,29 @@ std::string AgentClient::Ask(const protocol::Ask& ask) {
   const base::Result<std::string> text =
       document ? protocol::ReadSealed(received.file(), document->size_bytes)
                : base::Error{"no document came"};
-  if (!text)
-    throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
-                  "is the agent of the same version? see: spillwayd --version");
+  if (!text) throw Unreadable();
   return *text;
 }
 
 protocol::Done AgentClient::Request(const protocol::Message& request) {
   const protocol::Received received = Exchange(request);
   const auto* done = std::get_if<protocol::Done>(&received.message);
-  if (done == nullptr)
-    throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
-                  "is the agent of the same version? see: spillwayd --version");
+  if (done == nullptr) throw Unreadable();
   const bool taken =
       done->outcome == protocol::Outcome::kDone || done->outcome == protocol::Outcome::kWouldBeDone;
   if (!taken) throw Refused(*done);
   return *done;
+}
+
+std::string AgentClient::OpenListener(const protocol::OpenListener& request) {
+  if (version() < protocol::VersionOf(protocol::Message(request).index() + 1))
+    throw Failure(kExitRefusedByAgent, "the agent makes no sockets for allocations",
+                  "it is older than this command", "update spillwayd, or leave out --allocation");
+  const protocol::Received received = Exchange(request);
+  if (const auto* done = std::get_if<protocol::Done>(&received.message)) throw Refused(*done);
+  if (const auto* place = std::get_if<protocol::ListenerPlace>(&received.message))
+    return std::string(place->socket.view());
+  throw Unreadable();
 }
 
 }  // namespace spillway::cli

@@ -1,5 +1,8 @@
 #include "cli/cdi_command.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +14,7 @@
 #include "base/json_text.h"
 #include "base/path.h"
 #include "base/size_text.h"
+#include "cli/agent_client.h"
 #include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/installation.h"
@@ -20,14 +24,17 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kKind[] = "spillway.dev/job", kDevice[] = "shared";
+constexpr char kKind[] = "spillway.dev/job", kShared[] = "shared";
 constexpr char kJobSocket[] = "/run/spillway/jobs/agent.sock";
 
 struct CdiOptions {
-  std::string socket = kJobSocket;
+  std::optional<std::string> job_socket;  // nullopt: kJobSocket
+  std::string allocation;                 // empty: none
+  std::string socket;                     // the operators'
   std::optional<std::uint64_t> budget_bytes;
   bool has_agent = true, sets_frameworks = true;
   std::string output;
+  bool closes = false;
   bool help = false;
 };
 
@@ -49,7 +56,16 @@ constexpr OptionRow<CdiOptions> kCdiRows[] = {
     {{"job-socket", 0, Value("SOCKET", Kind::kFile),
       "the agent's socket for jobs alone, [agent] job_socket in its configuration (default: "
       "/run/spillway/jobs/agent.sock). Its folder is mounted"},
-     [](CdiOptions& cdi, const std::string& value) { cdi.socket = value; }},
+     [](CdiOptions& cdi, const std::string& value) { cdi.job_socket = value; }},
+    {{"allocation", 0, Value("NAME"),
+      "a socket of its own, which the agent makes, for one container: the first that connects "
+      "there. The device is spillway.dev/job=NAME, and the agent holds it to --budget. Needs an "
+      "operator's rights"},
+     [](CdiOptions& cdi, const std::string& value) { cdi.allocation = value; }},
+    {{"close", 0, kNoValue,
+      "remove the socket of --allocation, and the file of --output, instead of writing one"},
+     [](CdiOptions& cdi, const std::string&) { cdi.closes = true; }},
+    SocketRow<CdiOptions>(),
     {{"no-agent", 0, kNoValue, "jobs follow no agent: --budget alone holds"},
      [](CdiOptions& cdi, const std::string&) { cdi.has_agent = false; }},
     {{"no-framework-env", 0, kNoValue, "leave the frameworks' variables alone (see spillway-run)"},
@@ -101,13 +117,52 @@ std::string CheckedJobSocket(const std::string& written) {
   return folder / name;
 }
 
+std::string SocketOf(const CdiOptions& cdi) {
+  if (!cdi.has_agent) return "";
+  if (cdi.allocation.empty()) return CheckedJobSocket(cdi.job_socket.value_or(kJobSocket));
+  protocol::OpenListener wanted;
+  wanted.allocation = cdi.allocation;
+  if (cdi.budget_bytes) wanted.limit_bytes = static_cast<int64_t>(*cdi.budget_bytes);
+  return CheckedJobSocket(AgentClient(cdi.socket).OpenListener(wanted));
+}
+
+// The agent holds an allocation to its budget: no variable of the container's says it.
 base::ContainerNeeds NeedsOf(const CdiOptions& cdi, const Installation& installation) {
-  const std::string socket = cdi.has_agent ? CheckedJobSocket(cdi.socket) : "";
   CheckPreloadLibrary(installation);
+  const std::string socket = SocketOf(cdi);
   return {.library = installation.preload_library,
           .job_socket = socket,
           .sets_frameworks = cdi.sets_frameworks,
-          .budget_bytes = cdi.budget_bytes};
+          .budget_bytes = cdi.allocation.empty() ? cdi.budget_bytes : std::nullopt};
+}
+
+void CheckTogether(const CdiOptions& cdi) {
+  if (cdi.closes && cdi.allocation.empty())
+    throw Failure(kExitUsage, "--close needs --allocation",
+                  "only an allocation has a socket to remove",
+                  "name it: spillway cdi --allocation NAME --close");
+  if (cdi.allocation.empty()) return;
+  if (protocol::JobName(cdi.allocation).view() != cdi.allocation)
+    throw Failure(kExitUsage, "--allocation cannot be '" + cdi.allocation + "'",
+                  "a name has at most 63 letters, digits, dashes and dots", "take a shorter name");
+  if (cdi.allocation == kShared)
+    throw Failure(kExitUsage, "an allocation cannot be named 'shared'",
+                  "that is the device of the containers without one", "take another name");
+  if (!cdi.has_agent || cdi.job_socket)
+    throw Failure(kExitUsage,
+                  std::string("--allocation and ") +
+                      (cdi.has_agent ? "--job-socket" : "--no-agent") + " cannot be given together",
+                  "the agent makes an allocation's socket", "leave one of them out");
+}
+
+int CloseAllocation(const CdiOptions& cdi) {
+  AgentClient agent(cdi.socket);
+  const protocol::Done done = agent.Request(protocol::CloseListener{cdi.allocation});
+  if (!done.text.view().empty())
+    std::fprintf(stderr, "spillway: %s\n", std::string(done.text.view()).c_str());
+  if (!cdi.output.empty() && unlink(cdi.output.c_str()) != 0 && errno != ENOENT)
+    throw Failure(kExitRefused, base::ErrnoError("cannot remove " + cdi.output));
+  return 0;
 }
 
 std::string ListOf(const std::vector<std::string>& words) {
@@ -118,7 +173,7 @@ std::string ListOf(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::string CdiSpecification(const base::ContainerNeeds& needs) {
+std::string CdiSpecification(const base::ContainerNeeds& needs, const std::string& device) {
   const base::ContainerEdits edits = base::EditsFor(needs);
   std::string mounts;
   for (const base::ContainerMount& mount : edits.mounts)
@@ -128,7 +183,7 @@ std::string CdiSpecification(const base::ContainerNeeds& needs) {
               ", \"options\": " + ListOf(mount.options) + "}";
   return "{\"cdiVersion\": " + base::JsonQuoted(base::kCdiVersion) +
          ",\n \"kind\": " + base::JsonQuoted(kKind) +
-         ",\n \"devices\": [{\"name\": " + base::JsonQuoted(kDevice) +
+         ",\n \"devices\": [{\"name\": " + base::JsonQuoted(device) +
          ", \"containerEdits\": {\n   \"env\": " + ListOf(edits.variables) + ",\n   \"mounts\": [" +
          mounts + "]}}]}\n";
 }
@@ -139,8 +194,11 @@ int RunCdi(const std::vector<std::string>& arguments) {
   CdiOptions cdi;
   const auto operands = ParseOptions(arguments, kCdiRows, cdi);
   if (!operands.empty()) throw UnexpectedOperand("cdi", operands.front());
+  CheckTogether(cdi);
+  if (cdi.closes && !cdi.help) return CloseAllocation(cdi);
+  const std::string device = cdi.allocation.empty() ? kShared : cdi.allocation;
   const std::string text =
-      cdi.help ? HelpText("cdi") : CdiSpecification(NeedsOf(cdi, FindInstallation()));
+      cdi.help ? HelpText("cdi") : CdiSpecification(NeedsOf(cdi, FindInstallation()), device);
   if (cdi.help || cdi.output.empty()) {
     std::fputs(text.c_str(), stdout);
     return 0;
@@ -149,7 +207,7 @@ int RunCdi(const std::vector<std::string>& arguments) {
       !written.ok())
     throw Failure(kExitRefused, written.error());
   std::fprintf(stderr, "spillway: wrote %s: podman run --device %s=%s ...\n", cdi.output.c_str(),
-               kKind, kDevice);
+               kKind, device.c_str());
   return 0;
 }
 

@@ -10,12 +10,13 @@
 
 namespace spillway::cli {
 
-// Throws Failure (2, 125).
+// Throws Failure (2, 3, 4, 125).
 int RunCdi(const std::vector<std::string>& arguments);
 
 std::vector<Option> CdiOptionList();
 
 // Pure.
-std::string CdiSpecification(const base::ContainerNeeds& needs);
+std::string CdiSpecification(const base::ContainerNeeds& needs,
+                             const std::string& device = "shared");
 
 }  // namespace spillway::cli

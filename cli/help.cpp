@@ -70,11 +70,16 @@ constexpr char kCdi[] =
 A container with this device has the library preloaded into all its programs, and follows the node agent through the
 agent's socket for jobs alone. It needs glibc 2.28 or newer. The GPU itself comes as before, for example by nvidia.com/gpu.
 
+With --allocation the container has a socket of its own. Its device is spillway.dev/job=NAME.
+
 Options
 @OPTIONS@
 Examples
   spillway cdi -o /etc/cdi/spillway.json
   podman run --device nvidia.com/gpu=all --device spillway.dev/job=shared IMAGE python3 train.py
+  spillway cdi --allocation team-a --budget 16GiB -o /etc/cdi/spillway-team-a.json
+  podman run --device nvidia.com/gpu=all --device spillway.dev/job=team-a IMAGE python3 train.py
+  spillway cdi --allocation team-a -o /etc/cdi/spillway-team-a.json --close
 )";
 
 constexpr char kDoctor[] = R"(spillway doctor - what on this machine would stop a job under Spillway

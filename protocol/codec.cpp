@@ -393,6 +393,14 @@ void Fields(auto& c, Is<LostTime> auto& m) {
   Count(c, m.steps_repeated_ns);
   Count(c, m.steps_ns);
 }
+void Fields(auto& c, Is<OpenListener> auto& m) {
+  c.Line(m.allocation);
+  c.Line(m.job);
+  Change(c, m.limit_bytes);
+  Change(c, m.host_bytes);
+}
+void Fields(auto& c, Is<CloseListener> auto& m) { c.Line(m.allocation); }
+void Fields(auto& c, Is<ListenerPlace> auto& m) { c.Line(m.socket); }
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -457,13 +465,15 @@ const char* NameOf(Fault fault) {
 
 const char* NameOf(const Message& message) {
   constexpr const char* names[] = {
-      "Hello",     "Welcome",   "Register",       "Admission",     "Grant",        "Obeyed",
-      "Usage",     "Goodbye",   "Error",          "Ask",           "Document",     "SetBudget",
-      "Control",   "Done",      "AskSlabs",       "Slabs",         "ReturnSlabs",  "HeldSlabs",
-      "LinkPlace", "Leaving",   "AskPlan",        "PlanReply",     "RecallPlans",  "RecalledPlans",
-      "HostNeed",  "Account",   "StepTimes",      "DriverSlabs",   "Footprint",    "ExpectJob",
-      "ForgetJob", "JobTotals", "WorkspaceGrant", "WorkspaceUse",  "SetWorkspace", "Turn",
-      "TurnUse",   "PlanUse",   "SpillFile",      "ReturnSpilled", "SpillUse",     "LostTime"};
+      "Hello",     "Welcome",     "Register",       "Admission",     "Grant",
+      "Obeyed",    "Usage",       "Goodbye",        "Error",         "Ask",
+      "Document",  "SetBudget",   "Control",        "Done",          "AskSlabs",
+      "Slabs",     "ReturnSlabs", "HeldSlabs",      "LinkPlace",     "Leaving",
+      "AskPlan",   "PlanReply",   "RecallPlans",    "RecalledPlans", "HostNeed",
+      "Account",   "StepTimes",   "DriverSlabs",    "Footprint",     "ExpectJob",
+      "ForgetJob", "JobTotals",   "WorkspaceGrant", "WorkspaceUse",  "SetWorkspace",
+      "Turn",      "TurnUse",     "PlanUse",        "SpillFile",     "ReturnSpilled",
+      "SpillUse",  "LostTime",    "OpenListener",   "CloseListener", "ListenerPlace"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

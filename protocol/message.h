@@ -9,37 +9,19 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
 #include <variant>
+
+#include "protocol/text.h"
 
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 11;
+inline constexpr uint16_t kNewestVersion = 12;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
-
-// Printable ASCII, at most N - 1 characters, padded with zeros.
-template <size_t N>
-struct Text {
-  char bytes[N] = {};
-
-  Text() = default;
-  // Cuts long texts. Unprintable characters become '?', so that no name can forge a log line.
-  template <class Words>
-  requires std::convertible_to<const Words&, std::string_view> Text(const Words& words) {
-    const std::string_view text = words;
-    for (size_t i = 0; i < text.size() && i + 1 < N; ++i)
-      bytes[i] = text[i] >= 0x20 && text[i] <= 0x7e ? text[i] : '?';
-  }
-  std::string_view view() const { return {bytes, strnlen(bytes, N)}; }
-  bool operator==(const Text&) const = default;
-};
 
 using JobName = Text<64>;
 using Sentence = Text<160>;
@@ -555,6 +537,31 @@ struct LostTime {
   bool operator==(const LostTime&) const = default;
 };
 
+// Operator, version 12: a socket of its own for an allocation, such as a container or a claim of
+// pods. `job` is one of the jobs that may use it ("pod-UID"), once more for each further one;
+// empty: the first job that connects has it. The limits bind these jobs beside all others that they
+// have. ListenerPlace answers, or a Done that refuses.
+struct OpenListener {
+  JobName allocation = {};  // of letters, digits, '-' and '.'
+  JobName job = {};
+  int64_t limit_bytes = kUnchanged;  // on each device
+  int64_t host_bytes = kUnchanged;
+  bool operator==(const OpenListener&) const = default;
+};
+
+// Operator, version 12: its socket and folder go; sessions that came through it go on. Done
+// answers.
+struct CloseListener {
+  JobName allocation = {};
+  bool operator==(const CloseListener&) const = default;
+};
+
+// Agent, version 12. Containers get the socket's folder, which has nothing else.
+struct ListenerPlace {
+  Text<108> socket = {};
+  bool operator==(const ListenerPlace&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
@@ -562,12 +569,12 @@ using Message =
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
                  Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals,
                  WorkspaceGrant, WorkspaceUse, SetWorkspace, Turn, TurnUse, PlanUse, SpillFile,
-                 ReturnSpilled, SpillUse, LostTime>;
+                 ReturnSpilled, SpillUse, LostTime, OpenListener, CloseListener, ListenerPlace>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29,
                         kKindsOfVersion7 = 32, kKindsOfVersion8 = 35, kKindsOfVersion9 = 37,
-                        kKindsOfVersion10 = 38;
+                        kKindsOfVersion10 = 38, kKindsOfVersion11 = 42;
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1    ? 1
          : kind <= kKindsOfVersion2  ? 2
@@ -579,7 +586,8 @@ constexpr uint16_t VersionOf(size_t kind) {
          : kind <= kKindsOfVersion8  ? 8
          : kind <= kKindsOfVersion9  ? 9
          : kind <= kKindsOfVersion10 ? 10
-                                     : 11;
+         : kind <= kKindsOfVersion11 ? 11
+                                     : 12;
 }
 
 }  // namespace spillway::protocol

@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "agent/device/nvml.h"
 #include "agent/identity/socket_peer.h"
 #include "agent/loop/boot_id.h"
+#include "agent/loop/derived_settings.h"
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/loop/passed_socket.h"
@@ -55,23 +55,18 @@ enum class About : uint64_t {
   kSlabs = 4,
   kPlans = 5,
   kJobsListener = 6,
-  kLimits = 7
+  kLimits = 7,
+  kAllocation = 8
 };
+constexpr int kAboutBits = 4;
 uint64_t Token(About about, SessionId session = SessionId{0}) {
-  return static_cast<uint64_t>(session) << 3 | static_cast<uint64_t>(about);
+  return static_cast<uint64_t>(session) << kAboutBits | static_cast<uint64_t>(about);
 }
 
 uint64_t TokenOf(const Listener& listener) {
+  if (listener.entrance() == Entrance::kAllocation)
+    return Token(About::kAllocation, SessionId{listener.number()});
   return Token(listener.entrance() == Entrance::kAll ? About::kListener : About::kJobsListener);
-}
-
-int64_t HostBytes(const Config& config) {
-  if (config.host_bytes > 0) return config.host_bytes;
-  struct sysinfo machine {};
-  sysinfo(&machine);
-  constexpr int64_t half = -kWholeInMillionths / 2;
-  return BytesOf(config.host_bytes < 0 ? config.host_bytes : half,
-                 static_cast<int64_t>(machine.totalram) * machine.mem_unit);
 }
 
 // A session takes two descriptors, a slab one.
@@ -80,26 +75,6 @@ void AllowManyFiles() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// Beside the socket (in /run), the file lives as long as jobs can: until the next boot.
-std::string StatePathOf(const Config& config) {
-  if (!config.state.empty() || config.socket.starts_with('@')) return config.state;
-  return config.socket + ".state";
-}
-
-// systemd's STATE_DIRECTORY survives reboots.
-std::string PlanStoreOf(const Config& config) {
-  if (!config.plan_store.empty()) return config.plan_store;
-  const char* const state_folder = getenv("STATE_DIRECTORY");
-  if (state_folder != nullptr && *state_folder != 0) return std::string(state_folder) + "/plans";
-  return config.socket.starts_with('@') ? "" : config.socket + ".plans";
-}
-
-PlanServiceRules PlanServiceRulesOf(const Config& config) {
-  return {config.plan_workers,      config.plan_time_limit_ms * 1'000'000,
-          config.plan_memory_bytes, config.plan_queue_per_user,
-          config.plan_queue,        config.plan_store_bytes};
 }
 
 sigset_t HandledSignals() {
@@ -180,7 +155,10 @@ void Agent::Begin(const Config& used, std::vector<NodeShares::KeptFile> kept) {
   base::Result<SavedState> state = state_path_.empty() ? SavedState{} : LoadState(state_path_);
   if (!state) LogWarning(state.text());
   SavedState saved = std::move(state).value_or({});
-  if (saved.boot != BootId()) saved.expected.clear();
+  if (saved.boot != BootId()) {
+    saved.expected.clear();
+    saved.allocations.clear();
+  }
   node_->Restore(saved);
 }
 
@@ -201,6 +179,10 @@ base::Status Agent::TakeInherited(const Config& config, std::vector<NodeShares::
   for (const Supervisor::File& file : service_.TakeFiles()) {
     if (NodeShares::IsKeptName(file.name)) {
       kept->push_back({file.name, base::UniqueFd(file.file)});
+      continue;
+    }
+    if (AllocationListeners::IsKnownName(file.name)) {
+      allocations_.TakeOver(file);
       continue;
     }
     base::Status taken = TakeSocket(config, file);
@@ -239,6 +221,7 @@ int Agent::Run() {
   if (reexecutes_) Reexecute();
   listener_.RemovePath(node_->config().socket);
   jobs_listener_.RemovePath(node_->config().job_socket);
+  allocations_.RemovePaths();
   LogInfo("stopped; jobs keep what they have");
   return reexecutes_ ? 1 : 0;
 }
@@ -246,6 +229,31 @@ int Agent::Run() {
 std::string Agent::JobsAddress() const {
   const std::string& configured = node_->config().job_socket;
   return configured.empty() ? "the socket of its unit" : configured;
+}
+
+// The next request of their managers tries again what fails now.
+void Agent::ReopenAllocations() {
+  for (const auto& [name, allocation] : node_->allocations()) {
+    const base::Status opened = OpenListener(name).status();
+    if (!opened.ok()) LogWarning("allocation " + name + " has no socket: " + opened.text());
+  }
+  allocations_.DropNotOpened();
+}
+
+base::Result<std::string> Agent::OpenListener(const std::string& allocation) {
+  const std::string& configured = node_->config().job_socket;
+  base::Result<std::string> path = AllocationListeners::PathOf(
+      allocation, configured.empty() && jobs_listener_.is_open() ? AddressOf(jobs_listener_.file())
+                                                                 : configured);
+  if (!path) return path;
+  const base::Result<const Listener*> opened = allocations_.Open(allocation, *path);
+  if (!opened) return opened.status();
+  if (*opened != nullptr) Watch((*opened)->file(), TokenOf(**opened));
+  return path;
+}
+
+base::Status Agent::CloseListener(const std::string& allocation) {
+  return allocations_.Close(allocation);
 }
 
 std::string Agent::PagesAddress() const {
@@ -262,6 +270,7 @@ bool Agent::Open() {
   Publish();
   if (!OpenPages(config)) return false;
   for (const Listener* listener : Listeners()) Watch(listener->file(), TokenOf(*listener));
+  ReopenAllocations();
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   Watch(plan_service_->file(), Token(About::kPlans));
@@ -339,8 +348,8 @@ void Agent::Wait() {
 }
 
 void Agent::Handle(uint64_t token) {
-  const SessionId session{token >> 3};
-  switch (static_cast<About>(token & 7)) {
+  const SessionId session{token >> kAboutBits};
+  switch (static_cast<About>(token & ((1 << kAboutBits) - 1))) {
     case About::kChannel:
       return node_->Readable(session, NowNs());
     case About::kProcess:
@@ -349,6 +358,10 @@ void Agent::Handle(uint64_t token) {
       return AcceptSome(listener_);
     case About::kJobsListener:
       return AcceptSome(jobs_listener_);
+    case About::kAllocation:
+      if (const Listener* const listener = allocations_.Find(static_cast<uint64_t>(session)))
+        AcceptSome(*listener);
+      return;
     case About::kSignals:
       return TakeSignal();
     case About::kLimits:
@@ -377,7 +390,7 @@ void Agent::AcceptSome(const Listener& listener) {
     const auto session =
         node_->Connected(std::make_unique<protocol::SocketChannel>(
                              std::move(socket), static_cast<protocol::FileSink*>(this)),
-                         std::move(peer), NowNs(), listener.entrance());
+                         std::move(peer), NowNs(), listener.entrance(), listener.allocation());
     if (!session) continue;
     Watch(channel_file, Token(About::kChannel, *session));
     Watch(process_file, Token(About::kProcess, *session));
@@ -426,8 +439,10 @@ void Agent::WatchListeners(uint32_t events) {
 }
 
 std::vector<const Listener*> Agent::Listeners() const {
-  if (!jobs_listener_.is_open()) return {&listener_};
-  return {&listener_, &jobs_listener_};
+  std::vector<const Listener*> listeners = allocations_.All();
+  if (jobs_listener_.is_open()) listeners.push_back(&jobs_listener_);
+  listeners.push_back(&listener_);
+  return listeners;
 }
 
 // Sessions go on; further demands wait.

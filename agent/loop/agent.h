@@ -12,6 +12,7 @@
 #include "agent/device/limit_thread.h"
 #include "agent/device/process_watch.h"
 #include "agent/http/http_server.h"
+#include "agent/loop/allocation_listeners.h"
 #include "agent/loop/file_closer.h"
 #include "agent/loop/held_records.h"
 #include "agent/loop/listener.h"
@@ -47,6 +48,7 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   bool OpenPages(const Config& config);
   std::string PagesAddress() const;
   std::string JobsAddress() const;
+  void ReopenAllocations();
   ConfigResult ReadConfigAgain() const;
   bool CanReexecute() const;
   void Reexecute();
@@ -80,6 +82,8 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   base::Status SaveState() override;
   base::Status Reload() override;
   base::Status SetLogLevel(const std::string& level) override;
+  base::Result<std::string> OpenListener(const std::string& allocation) override;
+  base::Status CloseListener(const std::string& allocation) override;
   int64_t NowNs() const override;
   bool Keep(const std::string& name, int file) override;
   bool Drop(const std::string& name) override;
@@ -99,6 +103,7 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   Listener listener_{Entrance::kAll, "own-listener", "listener", "spillwayd.socket"};
   Listener jobs_listener_{Entrance::kJobsOnly, "own-jobs-listener", "jobs",
                           "spillwayd-jobs.socket"};
+  AllocationListeners allocations_;
   base::UniqueFd signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool reexecutes_ = false;

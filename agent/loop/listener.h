@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "agent/node/table/session.h"
 #include "agent/service/supervisor.h"
@@ -25,6 +26,13 @@ class Listener {
         own_name_(own_name),
         passed_name_(passed_name),
         unit_name_(unit_name) {}
+  // Of an allocation. `name`: of the file, for the next agent.
+  Listener(std::string allocation, const std::string& name, uint64_t number)
+      : entrance_(Entrance::kAllocation),
+        own_name_(name),
+        passed_name_(name),
+        allocation_(std::move(allocation)),
+        number_(number) {}
 
   // An error: it has one already.
   base::Status TakeOver(const Supervisor::File& file);
@@ -35,6 +43,8 @@ class Listener {
   bool is_open() const { return static_cast<bool>(file_); }
   int file() const { return file_.get(); }
   Entrance entrance() const { return entrance_; }
+  const std::string& allocation() const { return allocation_; }  // empty: it is of no allocation
+  uint64_t number() const { return number_; }                    // of an allocation's
   // For the next agent, under the name by which it takes the file over.
   Supervisor::File ToPassOn() const { return {file(), is_own_ ? own_name_ : passed_name_}; }
   bool IsKnownName(const std::string& name) const {
@@ -42,10 +52,12 @@ class Listener {
   }
 
  private:
-  const Entrance entrance_;
-  const char* const own_name_;
-  const char* const passed_name_;
-  const char* const unit_name_;
+  Entrance entrance_;
+  std::string own_name_;
+  std::string passed_name_;
+  std::string unit_name_;
+  std::string allocation_;
+  uint64_t number_ = 0;
   base::UniqueFd file_;
   bool is_own_ = true;
 };

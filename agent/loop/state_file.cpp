@@ -19,6 +19,7 @@ constexpr std::string_view kDraining = "draining\n";
 constexpr std::string_view kJob = "job ";
 constexpr std::string_view kBoot = "boot ";
 constexpr std::string_view kExpected = "expected ", kPart = "part ", kTotals = "totals ";
+constexpr std::string_view kAllocation = "allocation ", kUser = "user ", kNamed = "named";
 constexpr std::string_view kEnd = "end ";
 constexpr size_t kMostBytes = size_t{16} << 20;
 
@@ -99,21 +100,46 @@ std::string LinesOf(const std::string& key, const ExpectedJob& job) {
   return lines;
 }
 
-bool TakeLine(std::string_view line, SavedState& state, ExpectedJob** last) {
+std::string LinesOf(const std::string& name, const Allocation& allocation) {
+  std::string lines = LineOf(kAllocation, {name, allocation.limits});
+  if (allocation.is_named) lines += std::string(kNamed) + "\n";
+  for (const std::string& job : allocation.jobs) lines += std::string(kUser) + job + "\n";
+  return lines;
+}
+
+// What the lines of parts and users belong to.
+struct Last {
+  ExpectedJob* job = nullptr;
+  Allocation* allocation = nullptr;
+};
+
+bool TakeLine(std::string_view line, SavedState& state, Last& last) {
   const auto after = [line](std::string_view kind) { return line.substr(kind.size()); };
   if (line.starts_with(kJob)) return TakeTerms(after(kJob), state.terms);
   if (line.starts_with(kBoot)) return state.boot = after(kBoot), true;
   if (line.starts_with(kExpected)) {
     const auto one = TermsIn(after(kExpected));
     if (!one || state.expected.count(one->first) != 0) return false;
-    *last = &state.expected[one->first];
-    (*last)->terms = one->second;
-    (*last)->totals.job = one->first;
+    last.job = &state.expected[one->first];
+    last.job->terms = one->second;
+    last.job->totals.job = one->first;
     return true;
   }
-  if (*last == nullptr) return false;
-  if (line.starts_with(kTotals)) return TakeTotals(after(kTotals), (*last)->totals);
-  return line.starts_with(kPart) && TakeTerms(after(kPart), (*last)->parts);
+  if (line.starts_with(kAllocation)) {
+    const auto one = TermsIn(after(kAllocation));
+    if (!one || state.allocations.count(one->first) != 0) return false;
+    last.allocation = &state.allocations[one->first];
+    last.allocation->limits = one->second;
+    return true;
+  }
+  if (line == kNamed)
+    return last.allocation != nullptr && std::exchange(last.allocation->is_named, true) == false;
+  if (line.starts_with(kUser))
+    return last.allocation != nullptr &&
+           last.allocation->jobs.insert(std::string(after(kUser))).second;
+  if (last.job == nullptr) return false;
+  if (line.starts_with(kTotals)) return TakeTotals(after(kTotals), last.job->totals);
+  return line.starts_with(kPart) && TakeTerms(after(kPart), last.job->parts);
 }
 
 }  // namespace
@@ -128,8 +154,10 @@ std::string EncodeState(const SavedState& state) {
   std::string text(kHead);
   if (state.draining) text += kDraining;
   for (const auto& one : state.terms) text += LineOf(kJob, one);
-  if (!state.expected.empty()) text += std::string(kBoot) + state.boot + "\n";
+  if (!state.expected.empty() || !state.allocations.empty())
+    text += std::string(kBoot) + state.boot + "\n";
   for (const auto& [key, job] : state.expected) text += LinesOf(key, job);
+  for (const auto& [name, allocation] : state.allocations) text += LinesOf(name, allocation);
   return text + std::string(kEnd) + SumOf(text) + "\n";
 }
 
@@ -143,10 +171,10 @@ std::optional<SavedState> DecodeState(std::string_view text) {
   SavedState state;
   state.draining = text.starts_with(kDraining);
   if (state.draining) text.remove_prefix(kDraining.size());
-  ExpectedJob* last = nullptr;
+  Last last;
   while (!text.empty()) {
     const size_t line_end = text.find('\n');
-    if (line_end == text.npos || !TakeLine(text.substr(0, line_end), state, &last))
+    if (line_end == text.npos || !TakeLine(text.substr(0, line_end), state, last))
       return std::nullopt;
     text.remove_prefix(line_end + 1);
   }

@@ -28,7 +28,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       users_(services),
       owners_(&facts_, &arbiter_),
       expected_(&table_),
-      terms_(&facts_, &table_, &expected_, &arbiter_),
+      terms_(&facts_, &table_, &expected_, &arbiter_, &allocations_),
       claims_(&facts_),
       record_(&facts_, &table_, &arbiter_, &resume_, record),
       slabs_(&facts_, &table_, &arbiter_, shares),
@@ -78,6 +78,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                .users = &users_,
                .slabs = &slabs_,
                .jobs = &jobs_,
+               .allocations = &allocations_,
                .closer = &closer_,
                .services = services,
                .counters = &counters_}),
@@ -96,6 +97,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                  .turns = &turns_,
                  .spill = &spill_,
                  .owners = &owners_,
+                 .allocations = &allocations_,
                  .unknown = &unknown_,
                  .resume = &resume_,
                  .counters = &counters_,
@@ -127,6 +129,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                   .users = &users_,
                   .terms = &terms_,
                   .expected = &expected_,
+                  .allocations = &allocations_,
                   .reporter = &reporter_,
                   .services = services,
                   .counters = &counters_}) {
@@ -138,8 +141,8 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
 
 std::optional<SessionId> Node::Connected(std::unique_ptr<protocol::Channel> channel,
                                          std::unique_ptr<Peer> peer, int64_t now_ns,
-                                         Entrance entrance) {
-  return opener_.Connect(std::move(channel), std::move(peer), now_ns, entrance);
+                                         Entrance entrance, const std::string& allocation) {
+  return opener_.Connect(std::move(channel), std::move(peer), now_ns, entrance, allocation);
 }
 
 void Node::Readable(SessionId id, int64_t now_ns) {
@@ -197,11 +200,13 @@ void Node::SetConfig(const Config& config) {
 SavedState Node::Saved() const {
   SavedState state = terms_.Saved();
   state.expected = expected_.Saved();
+  state.allocations = allocations_.Saved();
   return state;
 }
 
 void Node::Restore(const SavedState& state) {
   expected_.Restore(state.expected);
+  allocations_.Restore(state.allocations);
   terms_.Restore(state, resume_.is_on());
 }
 

@@ -33,7 +33,8 @@ class Node {
 
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel,
                                      std::unique_ptr<Peer> peer, int64_t now_ns,
-                                     Entrance entrance = Entrance::kAll);
+                                     Entrance entrance = Entrance::kAll,
+                                     const std::string& allocation = "");
   void Readable(SessionId session, int64_t now_ns);
   void PeerEnded(SessionId session, int64_t now_ns);
   // Call it after every batch of events, and when NextWake has come.
@@ -50,7 +51,10 @@ class Node {
   // Restore takes an earlier instance's; a job gets its terms when it returns in time.
   SavedState Saved() const;
   void Restore(const SavedState& state);
-  uint64_t saved_version() const { return terms_.saved_version() + expected_.saved_version(); }
+  uint64_t saved_version() const {
+    return terms_.saved_version() + expected_.saved_version() + allocations_.saved_version();
+  }
+  const std::map<std::string, Allocation>& allocations() const { return allocations_.Saved(); }
 
   const Config& config() const { return facts_.config; }
   NodeReport Report(int64_t now_ns) const { return reporter_.Report(now_ns); }
@@ -77,6 +81,7 @@ class Node {
 
   JobOwners owners_;
   ExpectedJobs expected_;
+  Allocations allocations_;
   JobTerms terms_;
   UnusedClaims claims_;
   BudgetRecord record_;

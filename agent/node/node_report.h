@@ -125,6 +125,11 @@ struct NodeCounters {
           failed_reloads = 0;
 };
 
+struct AllocationReport {
+  std::string name;
+  size_t jobs = 0;  // that may use its socket
+};
+
 struct NodeReport {
   uint64_t instance = 0;
   int64_t up_ns = 0;
@@ -139,6 +144,8 @@ struct NodeReport {
   size_t sessions = 0;
   std::vector<DeviceReport> devices;
   std::vector<std::string> unknown_devices;  // requested by jobs, unknown to the agent; bounded
+  std::vector<AllocationReport> allocations = {};  // that have a socket of their own
+  std::vector<std::string> waiting_pods = {};      // uids; refused at one of these sockets just now
   std::vector<JobReport> jobs;
   std::vector<OwnerReport> owners;
   NodeCounters counters;

@@ -33,6 +33,11 @@ class NodeServices {
   virtual std::string WhatNeedsRestart() { return ""; }
   // An error: why the next agent will not know the operators' settings.
   virtual base::Status SaveState() { return base::Ok(); }
+  // The socket of an allocation, where its folder is; again: the same one. It goes with its folder.
+  virtual base::Result<std::string> OpenListener(const std::string& /*allocation*/) {
+    return base::Error{"this agent makes no sockets"};
+  }
+  virtual base::Status CloseListener(const std::string& /*allocation*/) { return base::Ok(); }
   // Measures answer times. Constant in simulations.
   virtual int64_t NowNs() const { return 0; }
 };

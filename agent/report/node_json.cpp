@@ -277,6 +277,10 @@ ordered_json JsonOfNode(const NodeReport& report, size_t most_jobs) {
                                {"found", device.is_found}});
   }
   json["unknown_devices"] = report.unknown_devices;
+  json["allocations"] = ordered_json::array();
+  for (const AllocationReport& allocation : report.allocations)
+    json["allocations"].push_back({{"name", allocation.name}, {"jobs", allocation.jobs}});
+  json["waiting_pods"] = report.waiting_pods;
   for (const JobReport& job : report.jobs) {
     if (json["jobs"].size() < most_jobs) json["jobs"].push_back(JsonOf(job));
   }

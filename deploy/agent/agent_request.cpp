@@ -69,6 +69,9 @@ base::Result<protocol::Received> Converse(const AgentAddress& agent,
   protocol::SocketChannel channel(*std::move(connected));
   if (base::Status greeted = Greet(channel, agent.software, until.answer_ns); !greeted.ok())
     return greeted;
+  if (channel.version() < protocol::VersionOf(request.index() + 1))
+    return base::Error{std::string("the node agent is older than ") + agent.software, "",
+                       "update spillwayd", kOlderAgent};
   return Exchange(channel, request, until.answer_ns);
 }
 

@@ -6,6 +6,8 @@
 // of the two failed, or why the agent refuses.
 #pragma once
 
+#include <errno.h>
+
 #include <cstdint>
 #include <string>
 
@@ -15,6 +17,9 @@
 namespace spillway::deploy {
 
 inline constexpr int64_t kConnectNs = 10'000'000'000, kAnswerNs = 5'000'000'000;
+
+// The error of a request that the agent is too old for.
+inline constexpr int kOlderAgent = EPROTONOSUPPORT;
 
 struct AgentAddress {
   std::string socket;

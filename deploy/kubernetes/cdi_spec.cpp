@@ -24,6 +24,11 @@ ordered_json EditsOf(const Injection& injection) {
   return {{"env", edits.variables}, {"mounts", mounts}};
 }
 
+Injection With(Injection injection, const std::string& job_socket) {
+  if (!job_socket.empty()) injection.job_socket = job_socket;
+  return injection;
+}
+
 std::string Spec(const char* kind, const std::set<std::string>& devices,
                  const Injection& injection) {
   ordered_json list = ordered_json::array();
@@ -45,7 +50,7 @@ std::string ClaimSpec(const ClaimRecord& claim, const Injection& injection) {
   std::set<std::string> devices;
   for (const PreparedDevice& device : claim.devices)
     devices.insert(DeviceInClaim(claim.name.uid, device.device));
-  return Spec("claim", devices, injection);
+  return Spec("claim", devices, With(injection, claim.job_socket));
 }
 
 std::string ClaimSpecFileOf(const std::string& uid) { return kFileBegin + uid + kFileEnd; }

@@ -19,7 +19,7 @@ namespace spillway::kubernetes {
 
 struct Injection {
   std::string library = "/usr/lib/spillway/libspillway.so";  // on the host
-  std::string job_socket = "/run/spillway/jobs/agent.sock";  // on the host
+  std::string job_socket = "/run/spillway/jobs/agent.sock";  // on the host; of all jobs
   bool set_frameworks = true;  // tensors allocated one by one (base/framework_settings.h)
 };
 

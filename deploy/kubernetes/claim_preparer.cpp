@@ -136,12 +136,34 @@ base::Status ClaimPreparer::Expect(const std::string& pod, const Preparation& ca
 }
 
 // Tells each pod's terms once in a call, unless they change.
-base::Status ClaimPreparer::ExpectPodsOf(const ClaimRecord& claim, Preparation& call) const {
+base::Status ClaimPreparer::ExpectPodsOf(ClaimRecord& claim, Preparation& call) const {
   for (const std::string& pod : claim.pods) {
     auto told = call.told.find(pod);
     if (told == call.told.end()) told = call.told.emplace(pod, Expect(pod, call)).first;
     if (!told->second.ok()) return told->second;
+    if (base::Status opened = OpenListener(claim, pod, call.until); !opened.ok()) return opened;
     call.access.state.pods_to_expect.erase(pod);
+  }
+  return base::Ok();
+}
+
+base::Status ClaimPreparer::OpenListener(ClaimRecord& claim, const std::string& pod,
+                                         const deploy::Deadlines& until) const {
+  const base::Result<std::string> socket = services_.open_listener(claim.name.uid, pod, until);
+  if (!socket && socket.error().code != deploy::kOlderAgent) return socket.status();
+  const std::string path = socket ? *socket : "";
+  if (path == claim.job_socket) return base::Ok();
+  claim.job_socket = path;
+  return WriteSpec(claim);
+}
+
+base::Status ClaimPreparer::CloseListeners(DriverState& state,
+                                           const deploy::Deadlines& until) const {
+  for (auto claim = state.listeners_to_close.begin(); claim != state.listeners_to_close.end();) {
+    base::Status closed = services_.close_listener(*claim, until);
+    if (!closed.ok())
+      return std::move(closed).Annotate("the socket of claim " + *claim + " is not closed yet");
+    claim = state.listeners_to_close.erase(claim);
   }
   return base::Ok();
 }
@@ -167,6 +189,10 @@ base::Status ClaimPreparer::ExpectPods(DriverState& state, const deploy::Deadlin
     const base::Result<MemoryTerms> terms = TermsOfPod(state, *pod, UnequalPod::kBound);
     // Without a claim it has ended.
     base::Status expected = terms ? services_.expect_pod(*pod, *terms, until) : base::Ok();
+    for (auto& [uid, claim] : state.claims) {
+      const bool has_it = std::find(claim.pods.begin(), claim.pods.end(), *pod) != claim.pods.end();
+      if (expected.ok() && has_it) expected = OpenListener(claim, *pod, until);
+    }
     pod = expected.ok() ? state.pods_to_expect.erase(pod) : std::next(pod);
     if (!expected.ok() && first_error.ok()) first_error = std::move(expected);
   }
@@ -177,8 +203,9 @@ base::Status ClaimPreparer::ExpectPods(DriverState& state, const deploy::Deadlin
 base::Status ClaimPreparer::TellAgent(Access& access, const deploy::Deadlines& until) const {
   base::Status forgotten = ForgetPods(access.state, until);
   base::Status expected = ExpectPods(access.state, until);
+  base::Status closed = CloseListeners(access.state, until);
   base::Status saved = access.SaveIfChanged();
-  for (base::Status* const status : {&saved, &forgotten, &expected}) {
+  for (base::Status* const status : {&saved, &forgotten, &expected, &closed}) {
     if (!status->ok()) return std::move(*status);
   }
   return base::Ok();
@@ -213,6 +240,7 @@ void ClaimPreparer::Admit(const ClaimName& name, const base::Result<Claim>& fetc
     call.results.insert_or_assign(name.uid, record.status());
     return;
   }
+  if (stored != nullptr) record->job_socket = stored->job_socket;
   if (stored != nullptr && *stored == *record) return;
   if (stored == nullptr || !IsSameAllocation(*stored, *fetched)) call.added.insert(name.uid);
   call.access.state.Take(*std::move(record));
@@ -261,7 +289,9 @@ std::map<std::string, base::Status> ClaimPreparer::Unprepare(const std::vector<C
   for (const ClaimName& name : names) results[name.uid] = CheckNames(name);
   // All first: a pod that has none left is not told what it has in between.
   for (const auto& [uid, result] : results) {
-    if (result.ok()) access.state.Drop(uid);
+    if (!result.ok()) continue;
+    access.state.Drop(uid);
+    access.state.listeners_to_close.insert(uid);  // also where the state was lost
   }
   if (base::Status saved = access.SaveIfChanged(); !saved.ok())
     return ForAll<Results>(names, saved);
@@ -365,8 +395,9 @@ base::Status ClaimPreparer::NotePods(const std::set<std::string>& pods, int64_t 
     if (!opened) return opened.status();
     const Access access = Opened(std::move(opened));
     look = RecordsToLookAt(access.state, pods, now_ns);
-    const bool has_news =
-        !access.state.pods_to_expect.empty() || !access.state.pods_to_forget.empty();
+    const bool has_news = !access.state.pods_to_expect.empty() ||
+                          !access.state.pods_to_forget.empty() ||
+                          !access.state.listeners_to_close.empty();
     if (look.records.empty() && (!has_news || now_ns < next_tell_ns_))
       return has_news ? last_told_ : base::Ok();
   }

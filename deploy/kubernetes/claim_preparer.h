@@ -8,7 +8,8 @@
 // Invariants
 //  1. Prepare and Unprepare may be repeated at any time, in any order, and after a crash between
 //     any two of their steps.
-//  2. A claim is prepared only if the agent has taken the terms of each of its pods.
+//  2. A claim is prepared only if the agent has taken the terms of each of its pods, and gives the
+//     claim a socket of its own for them. An older agent has only the one for all jobs.
 //  3. What Prepare does is in the state file before it is done, and Unprepare takes it from there:
 //     the claim may be gone from the API server, and the agent may be away.
 //  4. A failed Prepare leaves nothing of the claims that it did not prepare.
@@ -52,6 +53,12 @@ struct PreparerServices {
   std::function<base::Status(const std::string& pod, const MemoryTerms&, const deploy::Deadlines&)>
       expect_pod;
   std::function<base::Status(const std::string& pod, const deploy::Deadlines&)> forget_pod;
+  // The path of the claim's own socket, which this pod may use from now on, too. An error's code is
+  // deploy::kOlderAgent if the agent makes none.
+  std::function<base::Result<std::string>(const std::string& claim, const std::string& pod,
+                                          const deploy::Deadlines&)>
+      open_listener;
+  std::function<base::Status(const std::string& claim, const deploy::Deadlines&)> close_listener;
   std::function<std::vector<Gpu>()> gpus;
   std::function<void(const std::string& text)> warn;
 };
@@ -106,7 +113,10 @@ class ClaimPreparer {
                                       const ClaimRecord* stored) const;
   void Admit(const ClaimName& name, const base::Result<Claim>& fetched, Preparation& call) const;
   void Finish(const std::string& uid, Preparation& call);
-  base::Status ExpectPodsOf(const ClaimRecord& claim, Preparation& call) const;
+  base::Status ExpectPodsOf(ClaimRecord& claim, Preparation& call) const;
+  base::Status OpenListener(ClaimRecord& claim, const std::string& pod,
+                            const deploy::Deadlines& until) const;
+  base::Status CloseListeners(DriverState& state, const deploy::Deadlines& until) const;
   base::Status Expect(const std::string& pod, const Preparation& call) const;
   base::Status WriteSpec(const ClaimRecord& claim) const;
   void RemoveSpec(const std::string& uid) const;

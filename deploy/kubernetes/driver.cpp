@@ -50,6 +50,30 @@ base::Result<Claim> GetClaim(ApiClient& api, const ClaimName& name, int64_t unti
   return unusable;
 }
 
+base::Result<std::string> OpenListener(const deploy::AgentAddress& agent, const std::string& claim,
+                                       const std::string& pod, const deploy::Deadlines& until) {
+  protocol::OpenListener wanted;
+  wanted.allocation = claim;
+  wanted.job = JobNameOf(pod);
+  const base::Result<protocol::Message> answer = deploy::AskAgent(agent, wanted, until);
+  if (!answer) return answer.status();
+  if (const auto* place = std::get_if<protocol::ListenerPlace>(&*answer))
+    return std::string(place->socket.view());
+  const auto* done = std::get_if<protocol::Done>(&*answer);
+  return base::Error{"the node agent gives the claim no socket",
+                     done != nullptr ? std::string(done->text.view()) : ""};
+}
+
+// An older agent has none, and neither has one that knows no such claim.
+base::Status CloseListener(const deploy::AgentAddress& agent, const std::string& claim,
+                           const deploy::Deadlines& until) {
+  const base::Result<protocol::Done> answer =
+      deploy::TellAgent(agent, protocol::CloseListener{protocol::JobName(claim)}, until);
+  const bool has_none = answer ? answer->outcome == protocol::Outcome::kUnknownJob
+                               : answer.error().code == deploy::kOlderAgent;
+  return has_none ? base::Ok() : deploy::StatusOf(answer);
+}
+
 }  // namespace
 
 DraServerOptions DraOptionsOf(const DriverOptions& options) {
@@ -84,6 +108,14 @@ PreparerServices Driver::Services() {
           [this](const std::string& pod, const deploy::Deadlines& until) {
             return deploy::AskAgent(agent_, protocol::ForgetJob{.job = JobNameOf(pod)}, until)
                 .status();
+          },
+      .open_listener =
+          [this](const std::string& claim, const std::string& pod, const deploy::Deadlines& until) {
+            return OpenListener(agent_, claim, pod, until);
+          },
+      .close_listener =
+          [this](const std::string& claim, const deploy::Deadlines& until) {
+            return CloseListener(agent_, claim, until);
           },
       .gpus = [this] { return Gpus(); },
       .warn = Warn};

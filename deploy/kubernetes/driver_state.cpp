@@ -55,6 +55,7 @@ json JsonOf(const ClaimRecord& claim) {
   return {{"namespace", claim.name.name_space},
           {"name", claim.name.name},
           {"pods", claim.pods},
+          {"job_socket", claim.job_socket},
           {"devices", devices}};
 }
 
@@ -78,7 +79,8 @@ PreparedDevice DeviceIn(const json& object) {
 
 ClaimRecord ClaimIn(const std::string& uid, const json& object) {
   ClaimRecord claim{.name = {object.at("namespace"), object.at("name"), uid},
-                    .pods = object.at("pods").get<std::vector<std::string>>()};
+                    .pods = object.at("pods").get<std::vector<std::string>>(),
+                    .job_socket = object.value("job_socket", "")};
   for (const json& device : object.at("devices")) claim.devices.push_back(DeviceIn(device));
   return claim;
 }
@@ -100,13 +102,16 @@ void DriverState::Note(const std::vector<std::string>& changed) {
 void DriverState::Take(ClaimRecord claim) {
   Drop(claim.name.uid);
   const std::vector<std::string> pods = claim.pods;
+  listeners_to_close.erase(claim.name.uid);
   claims.insert_or_assign(claim.name.uid, std::move(claim));
   Note(pods);
 }
 
 void DriverState::Drop(const std::string& uid) {
   const auto claim = claims.extract(uid);
-  if (claim) Note(claim.mapped().pods);
+  if (!claim) return;
+  listeners_to_close.insert(uid);
+  Note(claim.mapped().pods);
 }
 
 bool IsSameAllocation(const ClaimRecord& record, const Claim& claim) {
@@ -123,7 +128,8 @@ std::string Written(const DriverState& state) {
   return json({{"schema", kSchema},
                {"claims", claims},
                {"pods_to_expect", state.pods_to_expect},
-               {"pods_to_forget", state.pods_to_forget}})
+               {"pods_to_forget", state.pods_to_forget},
+               {"listeners_to_close", state.listeners_to_close}})
       .dump(1);
 }
 
@@ -137,6 +143,7 @@ base::Result<DriverState> ReadState(std::string_view text) {
       state.claims[uid] = ClaimIn(uid, claim);
     // Earlier drivers kept no pods_to_expect: Restore states all pods.
     state.pods_to_expect = document.value("pods_to_expect", std::set<std::string>());
+    state.listeners_to_close = document.value("listeners_to_close", std::set<std::string>());
     state.pods_to_forget = document.value("pods_to_forget", std::set<std::string>());
     return state;
   } catch (const json::exception& wrong) {

@@ -39,17 +39,19 @@ struct ClaimRecord {
   ClaimName name;
   std::vector<PreparedDevice> devices = {};
   std::vector<std::string> pods = {};  // uids
+  std::string job_socket = {};         // of its own, on the host; empty: the one for all jobs
   bool operator==(const ClaimRecord&) const = default;
 };
 
 struct DriverState {
   std::map<std::string, ClaimRecord> claims;  // by uid
-  // What the agent is still to hear of: new terms, and pods whose last claim went.
+  // What the agent is still to hear of: new terms, pods whose last claim went, claims.
   std::set<std::string> pods_to_expect, pods_to_forget;
+  std::set<std::string> listeners_to_close = {};  // of claims that are gone
   bool operator==(const DriverState&) const = default;
 
   std::set<std::string> Pods() const;
-  // Both note their pods for the agent.
+  // Both note their pods, and Drop its claim, for the agent.
   void Take(ClaimRecord claim);
   void Drop(const std::string& uid);
 

@@ -27,7 +27,8 @@ struct NodeStatus {
   std::vector<Gpu> gpus;  // without bus ids
   bool draining = false;
   std::string agent_instance;  // another one after each start
-  std::set<std::string> pods;  // uids of pods with processes under the agent
+  // Uids of pods with processes under the agent, or that it refuses until it is told of them.
+  std::set<std::string> pods;
 };
 
 // `json`: what `spillway status --json` prints.

@@ -27,6 +27,7 @@ Terms JobTerms::Of(const Job& job, DeviceId device) const {
   const int64_t memory_bytes = arbiter_.MemoryOf(device);
   Terms terms = TermsFor(facts_.config, job.name, job.uid, memory_bytes, facts_.host_bytes);
   ApplyStated(job, terms, memory_bytes);
+  ApplyAllocations(job, terms);
   ApplyTerms(job.set_by_operator, terms, memory_bytes, facts_.host_bytes);
   const protocol::Register own = OwnLimitsOf(job, device);
   if (own.own_limit_bytes > 0)
@@ -50,6 +51,12 @@ void JobTerms::ApplyStated(const Job& job, Terms& terms, int64_t memory_bytes) c
   ApplyTerms(*stated, terms, memory_bytes, facts_.host_bytes);
   terms.memory.limit = std::min(terms.memory.limit, limit);
   terms.host.limit = std::min(terms.host.limit, host_limit);
+}
+
+void JobTerms::ApplyAllocations(const Job& job, Terms& terms) const {
+  const TermsChange limits = allocations_.LimitsOf(job.key);
+  terms.memory.limit = std::min(terms.memory.limit, limits.limit_bytes.value_or(INT64_MAX));
+  terms.host.limit = std::min(terms.host.limit, limits.host_limit_bytes.value_or(INT64_MAX));
 }
 
 // The least limit that any of its processes asks for there; 0: no limit.

@@ -12,6 +12,7 @@
 #include <map>
 #include <utility>
 
+#include "agent/node/holdings/allocations.h"
 #include "agent/node/holdings/expected_jobs.h"
 #include "agent/node/saved_state.h"
 #include "agent/node/table/node_facts.h"
@@ -23,8 +24,12 @@ namespace spillway::agent {
 class JobTerms {
  public:
   JobTerms(const NodeFacts* facts, const SessionTable* table, const ExpectedJobs* expected,
-           Arbiter* arbiter)
-      : facts_(*facts), table_(*table), expected_(*expected), arbiter_(*arbiter) {}
+           Arbiter* arbiter, const Allocations* allocations)
+      : facts_(*facts),
+        table_(*table),
+        expected_(*expected),
+        arbiter_(*arbiter),
+        allocations_(*allocations) {}
 
   Terms Of(const Job& job, DeviceId device) const;
   void Refresh(const Job& job, DeviceId device);
@@ -48,6 +53,7 @@ class JobTerms {
   void NoteEnd(const Job& job);
 
  private:
+  void ApplyAllocations(const Job& job, Terms& terms) const;
   void ApplyStated(const Job& job, Terms& terms, int64_t memory_bytes) const;
   protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
   base::Status Check(const Job& job, const protocol::SetBudget& wanted) const;
@@ -56,6 +62,7 @@ class JobTerms {
   const SessionTable& table_;
   const ExpectedJobs& expected_;
   Arbiter& arbiter_;
+  const Allocations& allocations_;
   std::map<std::pair<JobId, DeviceId>, int64_t> NativeBudgets() const;
 
   SavedState restored_;

@@ -18,6 +18,9 @@ NodeReport NodeReporter::Report(int64_t now_ns) const {
   report.sessions = from_.table->sessions().size();
   report.counters = *from_.counters;
   report.unknown_devices = from_.unknown->Names();
+  for (const auto& [name, allocation] : from_.allocations->Saved())
+    report.allocations.push_back({name, allocation.jobs.size()});
+  report.waiting_pods = from_.allocations->WaitingPods(now_ns);
   if (from_.shares != nullptr) report.spill_bytes = from_.shares->SpillBytes();
   report.spill_used_bytes = from_.spill->UsedBytes();
   if (from_.shares != nullptr) report.pool = from_.shares->View();

@@ -1,6 +1,7 @@
 // Reads the node's visible state from its parts, as values. Changes none.
 #pragma once
 
+#include "agent/node/holdings/allocations.h"
 #include "agent/node/holdings/backstop.h"
 #include "agent/node/holdings/job_owners.h"
 #include "agent/node/planning.h"
@@ -21,6 +22,7 @@ class NodeReporter {
     const DeviceTurns* turns;
     const SessionSpill* spill;
     const JobOwners* owners;
+    const Allocations* allocations;
     const UnknownDevices* unknown;
     const ResumePeriod* resume;
     const NodeCounters* counters;

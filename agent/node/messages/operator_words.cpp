@@ -39,6 +39,13 @@ void AddTerms(const protocol::ExpectJob& wanted, std::string& line) {
   AddNumber("priority", wanted.priority_plus_one - 1, -1, line);
 }
 
+void AddTerms(const protocol::OpenListener& wanted, std::string& line) {
+  line += " allocation=" + Quoted(wanted.allocation.view());
+  if (!wanted.job.view().empty()) line += " job=" + Quoted(wanted.job.view());
+  AddNumber("limit_bytes", wanted.limit_bytes, protocol::kUnchanged, line);
+  AddNumber("host_bytes", wanted.host_bytes, protocol::kUnchanged, line);
+}
+
 }  // namespace
 
 const char* NameOf(protocol::Outcome outcome) {
@@ -56,6 +63,8 @@ std::string MethodOf(const protocol::Message& message) {
   if (std::holds_alternative<protocol::ExpectJob>(message)) return "expect_job";
   if (std::holds_alternative<protocol::ForgetJob>(message)) return "forget_job";
   if (std::holds_alternative<protocol::SetWorkspace>(message)) return "set_workspace";
+  if (std::holds_alternative<protocol::OpenListener>(message)) return "open_listener";
+  if (std::holds_alternative<protocol::CloseListener>(message)) return "close_listener";
   return std::holds_alternative<protocol::SetBudget>(message) ? "set_budget" : "";
 }
 
@@ -68,6 +77,9 @@ std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
   if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) AddTerms(*wanted, line);
   if (const auto* forgotten = std::get_if<protocol::ForgetJob>(&message))
     AddTerms({.job = forgotten->job, .part = forgotten->part}, line);
+  if (const auto* wanted = std::get_if<protocol::OpenListener>(&message)) AddTerms(*wanted, line);
+  if (const auto* closed = std::get_if<protocol::CloseListener>(&message))
+    AddTerms(protocol::OpenListener{.allocation = closed->allocation}, line);
   const auto* control = std::get_if<protocol::Control>(&message);
   if (control != nullptr && !control->value.view().empty())
     line += " value=" + Quoted(control->value.view());

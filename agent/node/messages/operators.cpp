@@ -32,7 +32,7 @@ Outcome SendDone(const Session& session, const Done& done) {
 }  // namespace
 
 bool Operators::MayChange(const Session& session) const {
-  if (session.entrance == Entrance::kJobsOnly) return false;
+  if (session.entrance != Entrance::kAll) return false;
   const uid_t uid = session.uid();
   if (uid == 0 || uid == geteuid()) return true;
   const std::vector<int64_t>& operators = parts_.facts->config.operators;
@@ -41,7 +41,7 @@ bool Operators::MayChange(const Session& session) const {
 }
 
 std::string Operators::WhyNotToChange(const Session& session) const {
-  if (session.entrance == Entrance::kJobsOnly)
+  if (session.entrance != Entrance::kAll)
     return "through this socket, which is for jobs, nobody may change something; operators use "
            "the agent's other socket";
   return "only root, the agent's user and the operators in its configuration may change something";
@@ -69,22 +69,22 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
                           int64_t now_ns) {
   if (const auto* ask = std::get_if<protocol::Ask>(&message))
     return AnswerQuestion(session, *ask, now_ns);
-  std::optional<protocol::JobTotals> totals;
-  const Done done = DoIfAllowed(session, message, &totals);
+  std::optional<protocol::Message> answer;
+  const Done done = DoIfAllowed(session, message, &answer);
   // A manager forgets every job that begins or ends, expected or not.
   const bool is_no_news =
       done.outcome == Outcome::kUnknownJob && std::holds_alternative<protocol::ForgetJob>(message);
   if (!is_no_news && (MayChange(session) || parts_.users->TakeLogLine(UserOf(session), now_ns)))
     parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
-  if (!totals) return SendDone(session, done);
-  session.channel->Send(*totals);
+  if (!answer) return SendDone(session, done);
+  session.channel->Send(*answer);
   return done.outcome;
 }
 
 Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& ask,
                                   int64_t now_ns) {
   const std::string_view name = ask.job.view();
-  if (ask.question == protocol::Question::kConfig && session.entrance == Entrance::kJobsOnly)
+  if (ask.question == protocol::Question::kConfig && session.entrance != Entrance::kAll)
     return SendDone(session, {Outcome::kRefused, "jobs do not see the agent's configuration"});
   const NodeReport report = ReportFor(session, now_ns);
   const bool is_known = std::any_of(report.jobs.begin(), report.jobs.end(),
@@ -111,6 +111,8 @@ NodeReport Operators::ReportFor(const Session& session, int64_t now_ns) const {
   });
   report.owners.clear();
   report.unknown_devices.clear();
+  report.allocations.clear();
+  report.waiting_pods.clear();
   for (DeviceReport& device : report.devices) {
     device.unmanaged_bytes.reset();
     device.unmanaged.clear();
@@ -119,12 +121,15 @@ NodeReport Operators::ReportFor(const Session& session, int64_t now_ns) const {
 }
 
 Done Operators::DoIfAllowed(const Session& session, const protocol::Message& message,
-                            std::optional<protocol::JobTotals>* totals) {
+                            std::optional<protocol::Message>* answer) {
   if (!MayChange(session)) return {Outcome::kRefused, WhyNotToChange(session)};
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
   if (const auto* wanted = std::get_if<protocol::SetWorkspace>(&message)) return Do(*wanted);
   if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) return Do(*wanted);
-  if (const auto* wanted = std::get_if<protocol::ForgetJob>(&message)) return Do(*wanted, totals);
+  if (const auto* wanted = std::get_if<protocol::ForgetJob>(&message)) return Do(*wanted, answer);
+  if (const auto* wanted = std::get_if<protocol::OpenListener>(&message))
+    return Do(*wanted, answer);
+  if (const auto* wanted = std::get_if<protocol::CloseListener>(&message)) return Do(*wanted);
   return Do(std::get<protocol::Control>(message));
 }
 
@@ -164,13 +169,46 @@ Done Operators::Do(const protocol::ExpectJob& wanted) {
   return {Outcome::kDone, WhyNotSaved()};
 }
 
-Done Operators::Do(const protocol::ForgetJob& wanted, std::optional<protocol::JobTotals>* totals) {
+Done Operators::Do(const protocol::ForgetJob& wanted, std::optional<protocol::Message>* answer) {
   const std::string key(wanted.job.view()), part(wanted.part.view());
-  if (part.empty()) *totals = parts_.expected->Forget(key);
-  const bool is_known = part.empty() ? totals->has_value() : parts_.expected->ForgetPart(key, part);
+  if (part.empty()) {
+    parts_.allocations->Forget(key);
+    if (const auto totals = parts_.expected->Forget(key)) *answer = *totals;
+  }
+  const bool is_known = part.empty() ? answer->has_value() : parts_.expected->ForgetPart(key, part);
   if (!is_known) return {Outcome::kUnknownJob, key + " is not expected here"};
   RefreshTermsOf(key);
   return {Outcome::kDone, WhyNotSaved()};
+}
+
+// Containers would wait for a socket that the next agent does not make, so it must know of it.
+Done Operators::Do(const protocol::OpenListener& wanted, std::optional<protocol::Message>* answer) {
+  const std::string name(wanted.allocation.view());
+  const bool is_new = !parts_.allocations->IsOpen(name);
+  if (base::Status opened = parts_.allocations->Open(wanted); !opened.ok())
+    return {Outcome::kRefused, opened.text()};
+  const base::Result<std::string> socket = parts_.services->OpenListener(name);
+  const base::Status saved = socket ? parts_.services->SaveState() : socket.status();
+  if (!saved.ok()) {
+    if (is_new && parts_.allocations->Close(name))
+      static_cast<void>(parts_.services->CloseListener(name));
+    return {Outcome::kRefused, saved.text()};
+  }
+  for (const std::string& job : parts_.allocations->JobsOf(name)) RefreshTermsOf(job);
+  *answer = protocol::ListenerPlace{*socket};
+  return {Outcome::kDone, ""};
+}
+
+// The socket goes first: should the agent end before it has saved, the manager closes it again.
+Done Operators::Do(const protocol::CloseListener& wanted) {
+  const std::string name(wanted.allocation.view());
+  const std::vector<std::string> jobs = parts_.allocations->JobsOf(name);
+  if (!parts_.allocations->Close(name))
+    return {Outcome::kUnknownJob, "no allocation " + name + " is open here"};
+  const std::string left = parts_.services->CloseListener(name).text();
+  for (const std::string& job : jobs) RefreshTermsOf(job);
+  const std::string not_saved = WhyNotSaved();
+  return {Outcome::kDone, not_saved.empty() ? left : not_saved};
 }
 
 void Operators::RefreshTermsOf(const std::string& key) {

@@ -4,7 +4,8 @@
 // Invariants
 //  1. Each request has one answer. Requests that change something, and refused ones, are logged.
 //  2. Only root, the agent's user and the configured operators may change something; through the
-//     jobs' socket, nobody. There the answer to a question tells of the asking process's own job.
+//     jobs' socket, or an allocation's, nobody. There the answer to a question tells of the asking
+//     process's own job.
 //  3. An operator that leaves kMostUnread answers unread gets no more: their files would take the
 //     agent's memory, and the user's part of all files in flight.
 //  4. A change that the next agent will not know is done, and the answer says so.
@@ -27,6 +28,7 @@ class Operators {
     Users* users;
     JobTerms* terms;
     ExpectedJobs* expected;
+    Allocations* allocations;
     const NodeReporter* reporter;
     NodeServices* services;
     NodeCounters* counters;
@@ -45,14 +47,16 @@ class Operators {
                            int64_t now_ns);
   protocol::Outcome AnswerQuestion(const Session& session, const protocol::Ask& ask,
                                    int64_t now_ns);
-  // `totals`: where a job is forgotten.
+  // `answer`: another one than Done, where the request has one.
   protocol::Done DoIfAllowed(const Session& session, const protocol::Message& message,
-                             std::optional<protocol::JobTotals>* totals);
+                             std::optional<protocol::Message>* answer);
   protocol::Done Do(const protocol::SetBudget& wanted);
   protocol::Done Do(const protocol::SetWorkspace& wanted);
   protocol::Done Do(const protocol::Control& control);
   protocol::Done Do(const protocol::ExpectJob& wanted);
-  protocol::Done Do(const protocol::ForgetJob& wanted, std::optional<protocol::JobTotals>* totals);
+  protocol::Done Do(const protocol::ForgetJob& wanted, std::optional<protocol::Message>* answer);
+  protocol::Done Do(const protocol::OpenListener& wanted, std::optional<protocol::Message>* answer);
+  protocol::Done Do(const protocol::CloseListener& wanted);
   void RefreshTermsOf(const std::string& key);
   std::string WhyNotSaved();
 

@@ -13,7 +13,7 @@ constexpr int kHolds = 3;  // the rank of sessions that are kept
 
 // Root of a container can become many users. A sixteenth of the places is not for them.
 int64_t MostSessions(const ConnectionLimits& limits, Entrance entrance) {
-  return limits.sessions - (entrance == Entrance::kJobsOnly ? limits.sessions / 16 : 0);
+  return limits.sessions - (entrance == Entrance::kAll ? 0 : limits.sessions / 16);
 }
 
 }  // namespace

@@ -62,9 +62,9 @@ struct Registration {
   protocol::LostTime lost;
 };
 
-// By which socket a session came. Through kJobsOnly nobody operates the node, not even root: in
-// containers many are root.
-enum class Entrance : uint8_t { kAll, kJobsOnly };
+// By which socket a session came. Only through kAll may anybody operate the node: in containers
+// many are root. kAllocation: the socket of one allocation, for its jobs alone.
+enum class Entrance : uint8_t { kAll, kJobsOnly, kAllocation };
 
 enum class SessionState : uint8_t { kNew, kJob, kOperator, kDetached };
 
@@ -72,6 +72,7 @@ struct Session {
   SessionId id{};
   SessionState state = SessionState::kNew;
   Entrance entrance = Entrance::kAll;
+  std::string allocation;                      // if kAllocation
   std::unique_ptr<protocol::Channel> channel;  // null: detached
   std::unique_ptr<Peer> peer;
   JobId job{};        // if kJob or kDetached

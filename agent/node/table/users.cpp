@@ -23,7 +23,8 @@ bool Users::TakeLogLine(const User& user, int64_t now_ns) {
   Use& use = users_[user];
   if (!use.lines.Take(now_ns, kLinesPerSecond)) return ++use.lines_left_out, false;
   if (const int64_t left_out = std::exchange(use.lines_left_out, 0); left_out > 0)
-    services_->Warn("user " + std::to_string(user.uid) +
+    services_->Warn((user.allocation.empty() ? "user " + std::to_string(user.uid)
+                                             : "allocation " + user.allocation) +
                     (user.entrance == Entrance::kJobsOnly ? " in containers caused " : " caused ") +
                     std::to_string(left_out) + " lines too many, which are left out");
   return true;

@@ -8,7 +8,8 @@
 // Note [Users of containers]
 // In containers many are root. Without user namespaces they are the host's root to the kernel. So
 // what comes by the jobs' socket counts apart: no container takes an operator's turn, or that of
-// the driver that prepares pods.
+// the driver that prepares pods. All processes that come by one allocation's socket are one user:
+// its root can become any, and takes no other allocation's turn.
 //
 // Invariants
 //  1. A user is known at least as long as it has sessions.
@@ -18,6 +19,9 @@
 
 #include <compare>
 #include <map>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "agent/node/rate.h"
 #include "agent/node/services.h"
@@ -26,12 +30,21 @@
 namespace spillway::agent {
 
 struct User {
-  User(uid_t id, Entrance by = Entrance::kAll) : uid(id), entrance(by) {}
+  User(uid_t id, Entrance by = Entrance::kAll, std::string of = "")
+      : uid(id), entrance(by), allocation(std::move(of)) {}
   uid_t uid;
   Entrance entrance;
-  auto operator<=>(const User&) const = default;
+  std::string allocation;
+
+  auto Key() const {
+    return std::tuple(entrance, std::string_view(allocation), allocation.empty() ? uid : 0);
+  }
+  bool operator==(const User& other) const { return Key() == other.Key(); }
+  auto operator<=>(const User& other) const { return Key() <=> other.Key(); }
 };
-inline User UserOf(const Session& session) { return {session.uid(), session.entrance}; }
+inline User UserOf(const Session& session) {
+  return {session.uid(), session.entrance, session.allocation};
+}
 
 class Users {
  public:

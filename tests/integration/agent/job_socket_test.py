@@ -8,12 +8,13 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import agent_test  # noqa: E402
-from agent_test import ADMISSION, GIB, Session  # noqa: E402
+from agent_test import ADMISSION, ERROR, GIB, HELLO, Session  # noqa: E402
 
 
 class JobSocketFixture(agent_test.AgentFixture):
@@ -83,6 +84,47 @@ class JobSocketTest(JobSocketFixture):
         self.assertGreater(self.budget(self.jobs), 0)
         self.assertEqual(self.at_the_jobs("drain").returncode, 3)
         self.assertEqual(self.spillway("drain").returncode, 0)
+
+    def allocation(self, *options):
+        return self.spillway("cdi", "--allocation", "a", *options)
+
+    def refused_at(self, path):
+        """The agent's reason: this process is in no container, pod or Slurm job."""
+        session = Session(path)
+        self.addCleanup(session.socket.close)
+        session.say(HELLO, struct.pack("<HHBi", 1, 1, 1, 0))
+        return session.next(ERROR)[5:].split(b"\0")[0].decode()
+
+    def test_an_allocations_socket_is_in_one_folder_whichever_agent_runs(self):
+        notices = self.start()
+        ran = self.allocation("--budget", "1GiB")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        path = self.folder / "allocations/a/agent.sock"
+        mount = json.loads(ran.stdout)["devices"][0]["containerEdits"]["mounts"][1]
+        self.assertEqual((mount["hostPath"], mount["containerPath"]), (str(path.parent.resolve()), "/run/spillway"))
+        folder = path.parent.stat()
+        self.assertIn("is in no container", self.refused_at(path))
+        self.agent.send_signal(signal.SIGUSR2)
+        while b"READY=1" not in notices.recv(4096):
+            pass
+        self.assertIn("is in no container", self.refused_at(path))
+        for how in signal.SIGKILL, signal.SIGTERM:
+            self.stop(how)
+            self.start()
+            self.assertIn("is in no container", self.refused_at(path))
+        self.assertEqual((path.parent.stat().st_ino, folder.st_mode & 0o777), (folder.st_ino, 0o755))
+        self.assertEqual(self.allocation("--close").returncode, 0)
+        self.assertFalse(path.parent.exists())
+        self.assertEqual(self.allocation("--close").returncode, 3)
+        self.stop(signal.SIGKILL)
+        self.start()
+        self.assertFalse(path.parent.exists())
+
+    def test_nobody_opens_an_allocation_through_the_jobs_socket(self):
+        self.start()
+        ran = self.at_the_jobs("cdi", "--allocation", "a")
+        self.assertEqual(ran.returncode, 3, ran.stderr)
+        self.assertFalse((self.folder / "allocations").exists())
 
     def start_on_passed(self, *paths, names="a:b"):
         listeners = []

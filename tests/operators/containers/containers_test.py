@@ -32,10 +32,47 @@ def why_not():
     return "" if os.access("/sys/fs/cgroup/freezer", os.W_OK) else "control groups of version 1 cannot be written"
 
 
-class ContainersTest(job_socket_test.JobSocketFixture):
+class ContainersFixture(job_socket_test.JobSocketFixture):
     def setUp(self):
         super().setUp()
         self.addCleanup(shutil.rmtree, self.folder / "podman", ignore_errors=True)
+
+    def begin_agent(self):
+        self.configure(f'[[device]]\nuuid = "{job_test.UUID}"\nmemory = "1GiB"\n[[rule]]\njob = "container-*"\nlimit = "64MiB"\n'
+                       "[defaults]\nfloor = 0\n")
+        self.start()
+
+    def start_podman(self, *command, stdin=None):
+        words = ["podman", "--root", self.folder / "podman/root", "--runroot", self.folder / "podman/run", "--runtime", "runc",
+                 "--cgroup-manager", "cgroupfs", "--storage-driver", "vfs", "--events-backend", "file", *command]
+        return subprocess.Popen([*map(str, words)], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def podman(self, *command):
+        with self.start_podman(*command) as running:
+            stdout, stderr = running.communicate(timeout=200)
+            return subprocess.CompletedProcess(command, running.returncode, stdout, stderr)
+
+    def container_options(self, device):
+        # podman's own defaults may be above what this machine allows.
+        files, processes = (min(resource.getrlimit(kind)[0], 1000) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC))
+        build = agent_test.BUILD
+        environment = {"LD_LIBRARY_PATH": f"{build}/simulator", "SPILLWAY_SIM_PROFILE": "h200", "SPILLWAY_SIM_COMPUTE": "tags",
+                       "SPILLWAY_REPORT": "/out/report"}
+        (self.folder / "out").mkdir(exist_ok=True)
+        words = ["--network", "none", "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}",
+                 "--device", device, "--volume", f"{self.folder}/out:/out", "--volume", f"{build}:{build}:ro"]
+        for name, value in environment.items():
+            words += ["--env", f"{name}={value}"]
+        return words
+
+    def bare(self, trainer):
+        return subprocess.run(trainer, capture_output=True, text=True, check=True,
+                              env=dict(os.environ, LD_LIBRARY_PATH=f"{agent_test.BUILD}/simulator", SPILLWAY_SIM_COMPUTE="tags")).stdout
+
+
+class ContainersTest(ContainersFixture):
+    def setUp(self):
+        super().setUp()
         self.addCleanup(SPECIFICATION.unlink, missing_ok=True)
 
     def write(self, *options):
@@ -45,32 +82,13 @@ class ContainersTest(job_socket_test.JobSocketFixture):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn(f"podman run --device {DEVICE}", ran.stderr)
 
-    def begin_agent(self):
-        self.configure(f'[[device]]\nuuid = "{job_test.UUID}"\nmemory = "1GiB"\n[[rule]]\njob = "container-*"\nlimit = "64MiB"\n'
-                       "[defaults]\nfloor = 0\n")
-        self.start()
-
-    def podman(self, *command):
-        # podman's own defaults may be above what this machine allows.
-        files, processes = (min(resource.getrlimit(kind)[0], 1000) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC))
-        build = agent_test.BUILD
-        environment = {"LD_LIBRARY_PATH": f"{build}/simulator", "SPILLWAY_SIM_PROFILE": "h200", "SPILLWAY_SIM_COMPUTE": "tags",
-                       "SPILLWAY_REPORT": "/out/report"}
-        (self.folder / "out").mkdir(exist_ok=True)
-        words = ["podman", "--root", self.folder / "podman/root", "--runroot", self.folder / "podman/run", "--runtime", "runc",
-                 "--cgroup-manager", "cgroupfs", "--storage-driver", "vfs", "--events-backend", "file", "run", "--rm", "--network", "none",
-                 "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}", "--device", DEVICE,
-                 "--volume", f"{self.folder}/out:/out", "--volume", f"{build}:{build}:ro"]
-        for name, value in environment.items():
-            words += ["--env", f"{name}={value}"]
-        return subprocess.run([*map(str, words), "--rootfs", "/:O", *map(str, command)], capture_output=True, text=True, timeout=200)
+    def run_container(self, *command):
+        return self.podman("run", "--rm", *self.container_options(DEVICE), "--rootfs", "/:O", *command)
 
     def assert_trains_within(self, most_bytes):
         trainer = agent_test.BUILD / "workloads" / TRAINER[0], *TRAINER[1:]
-        bare = subprocess.run(trainer, capture_output=True, text=True, check=True,
-                              env=dict(os.environ, LD_LIBRARY_PATH=f"{agent_test.BUILD}/simulator", SPILLWAY_SIM_COMPUTE="tags"))
-        ran = self.podman(*trainer)
-        self.assertEqual((ran.returncode, ran.stdout), (0, bare.stdout), ran.stderr)
+        ran = self.run_container(*trainer)
+        self.assertEqual((ran.returncode, ran.stdout), (0, self.bare(trainer)), ran.stderr)
         report = json.loads((self.folder / "out/report").read_text())
         self.assertGreater(report["wanted_peak_bytes"], most_bytes)
         self.assertLessEqual(report["resident_peak_bytes"], most_bytes)
@@ -88,7 +106,7 @@ class ContainersTest(job_socket_test.JobSocketFixture):
     def test_a_containers_root_finds_the_socket_for_jobs_alone(self):
         self.begin_agent()
         self.write("--job-socket", self.jobs)
-        ran = self.podman("/bin/sh", "-c", f"ls -A /run/spillway;"
+        ran = self.run_container("/bin/sh", "-c", f"ls -A /run/spillway;"
                           f" touch /run/spillway/x 2>/dev/null || echo refused; LD_PRELOAD= {agent_test.BUILD}/bin/spillway drain"
                           " --socket /run/spillway/agent.sock 2>/dev/null; echo $?")
         self.assertEqual(ran.stdout.splitlines(), ["agent.sock", "refused", "3"], ran.stderr)

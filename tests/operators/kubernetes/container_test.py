@@ -116,6 +116,26 @@ class ContainerTest(DriverFixture):
         self.assertEqual(self.expected_pods(), before)
         self.assertFalse(self.agent.status()["draining"])
 
+    def test_a_claims_socket_serves_its_pods_alone(self):
+        self.start_driver()
+        item = claim("train", "256Mi", of_claim={"limit": "64Mi"})
+        names = self.prepared(item)
+        folder = self.folder / "agent/allocations" / item["metadata"]["uid"]
+        self.assertEqual([path.name for path in folder.iterdir()], ["agent.sock"])
+        # Another pod gets the claim's device by mistake.
+        command = driver_fixture.build / "bin/spillway"
+        ran = self.podman("pod-c", *self.devices(names), "--rootfs", "/:O", "/bin/sh", "-c",
+                          f"LD_PRELOAD= {command} status --socket /run/spillway/agent.sock 2>&1; echo $?")
+        self.assertIn("this allocation is not this pod's, or not yet", ran.stdout)
+        self.assertEqual(ran.stdout.split()[-1], "3")
+        # One that joins the claim waits until the driver has told the agent.
+        self.api.put_claim(claim("train", "256Mi", of_claim={"limit": "64Mi"}, pods=("pod-a", "pod-b")))
+        ran = self.train("pod-b", names)
+        self.assertEqual((ran.returncode, ran.stdout), (0, self.bare()), ran.stderr)
+        self.assertLessEqual(json.loads((self.folder / "out/report").read_text())["resident_peak_bytes"], 64 * MIB)
+        self.unprepare(item)
+        self.assertFalse(folder.exists())
+
     def test_the_sockets_folder_cannot_be_written(self):
         self.start_driver()
         names = self.prepared(claim("train", "256Mi"))

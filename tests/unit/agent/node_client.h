@@ -22,13 +22,14 @@ inline protocol::Register Wanting(int64_t gib, int64_t held_bytes = 0) {
 
 class Client {
  public:
-  Client(Node* node, const int64_t* now_ns, std::shared_ptr<FakeProcess> process, size_t queue = 64)
+  Client(Node* node, const int64_t* now_ns, std::shared_ptr<FakeProcess> process, size_t queue = 64,
+         Entrance entrance = Entrance::kAll, const std::string& allocation = "")
       : node_(*node), now_ns_(*now_ns), process_(std::move(process)) {
     auto [near, far] = protocol::MemoryChannel::Pair(queue);
     channel_ = std::move(near);
     nodes_end_ = far.get();
-    const auto taken =
-        node_.Connected(std::move(far), std::make_unique<FakePeer>(process_), now_ns_);
+    const auto taken = node_.Connected(std::move(far), std::make_unique<FakePeer>(process_),
+                                       now_ns_, entrance, allocation);
     if (taken) session = *taken;
   }
 

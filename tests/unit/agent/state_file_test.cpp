@@ -20,6 +20,9 @@ SavedState FullState() {
                 .stall_ns = 5,
                 .refused_allocations = 6};
   state.expected["slurm-6"].totals.job = "slurm-6";
+  state.allocations["a"].limits.limit_bytes = 7;
+  state.allocations["claim-1.x"].is_named = true;
+  state.allocations["claim-1.x"].jobs = {"pod-1f2e", "container-0a"};
   state.boot = "4f1e";
   return state;
 }
@@ -35,6 +38,13 @@ TEST(StateFileTest, TheMachinesBootReturns) {
   state.boot = BootId();
 
   EXPECT_FALSE(state.boot.empty());
+  EXPECT_EQ(DecodeState(EncodeState(state)), state);
+}
+
+TEST(StateFileTest, AllocationsAloneKeepTheirBoot) {
+  SavedState state;
+  state.boot = "4f1e";
+  state.allocations["a"];
   EXPECT_EQ(DecodeState(EncodeState(state)), state);
 }
 

@@ -32,6 +32,14 @@ TEST(CdiCommandTest, AJobOfTheAgentsGetsTheLibraryAndTheSocketsFolder) {
 )");
 }
 
+TEST(CdiCommandTest, AnAllocationIsADeviceOfItsOwn) {
+  EXPECT_THAT(CdiSpecification({.library = "/l/libspillway.so",
+                                .job_socket = "/run/spillway/allocations/a/agent.sock"},
+                               "a"),
+              testing::AllOf(HasSubstr("\"name\": \"a\""),
+                             HasSubstr("\"hostPath\": \"/run/spillway/allocations/a\"")));
+}
+
 TEST(CdiCommandTest, WithoutAnAgentTheBudgetIsInTheEnvironment) {
   const std::string text =
       CdiSpecification({.library = "/l/libspillway.so", .budget_bytes = 8ULL << 30});
@@ -49,6 +57,11 @@ TEST(CdiCommandTest, WhatCannotWorkIsRefused) {
         {"cdi", "--job-socket", "agent.sock"},
         {"cdi", "--job-socket", "@agent"},
         {"cdi", "--job-socket", "/run/spillway/agent.sock"},
+        {"cdi", "--close"},
+        {"cdi", "--allocation", "shared"},
+        {"cdi", "--allocation", std::string(64, 'a')},
+        {"cdi", "--allocation", "a", "--no-agent"},
+        {"cdi", "--allocation", "a", "--job-socket", "/run/spillway/jobs/agent.sock"},
         {"cdi", "all"}}) {
     EXPECT_THROW(RunCdi(arguments), Failure) << arguments.back();
   }

@@ -60,6 +60,12 @@ TEST(CodecTest, KindIsRefusedInVersionsBeforeItsOwn) {
   EXPECT_EQ(FaultOf(Encode(ExpectJob{}, 6)), Fault::kKind);
   EXPECT_EQ(FaultOf(Encode(WorkspaceGrant{}, 8)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(WorkspaceGrant{}, 7)), Fault::kKind);
+  EXPECT_EQ(FaultOf(Encode(LostTime{}, 11)), Fault::kNone);
+  for (const Message& message :
+       {Message(OpenListener{}), Message(CloseListener{}), Message(ListenerPlace{})}) {
+    EXPECT_EQ(FaultOf(Encode(message, 12)), Fault::kNone);
+    EXPECT_EQ(FaultOf(Encode(message, 11)), Fault::kKind);
+  }
 }
 
 TEST(CodecTest, NamesBeyondTheirCountAreRefused) {

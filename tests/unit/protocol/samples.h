@@ -75,6 +75,9 @@ inline std::vector<Message> Samples() {
       ReturnSpilled{2},
       SpillUse{2, 7, 6442450944, 1000001, 1000002, 1000003, 1000004, 1000005},
       LostTime{2, 1000001, 1000002, 1000003, 1000004, 1000005},
+      OpenListener{"claim-7", "pod-1f2e3d4c", 6442450944, 12884901888},
+      CloseListener{"claim-7"},
+      ListenerPlace{"/run/spillway/allocations/claim-7/agent.sock"},
   };
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "deploy/kubernetes/pod_terms.h"
 
 namespace spillway::kubernetes {
 namespace {
@@ -39,6 +38,14 @@ class ClaimPreparerTest : public testing::Test {
            expected_.erase(pod);
            return base::Ok();
          },
+         .open_listener = [this](const std::string& claim, const std::string& pod,
+                                 const deploy::Deadlines&) { return Open(claim, pod); },
+         .close_listener = [this](const std::string& claim,
+                                  const deploy::Deadlines&) -> base::Status {
+           if (is_agent_away_) return base::Error{"the agent is away"};
+           listeners_.erase(claim);
+           return base::Ok();
+         },
          .gpus = [this] { return gpus_; },
          .warn = [this](const std::string& text) { warnings_.push_back(text); }});
   }
@@ -59,6 +66,15 @@ class ClaimPreparerTest : public testing::Test {
     if (!refusal_.empty()) return base::Error{refusal_};
     expected_[pod] = terms;
     return base::Ok();
+  }
+  base::Result<std::string> Open(const std::string& claim, const std::string& pod) {
+    if (is_agent_older_) return base::Error{"an older agent", "", "", deploy::kOlderAgent};
+    if (!listener_refusal_.empty()) return base::Error{listener_refusal_};
+    listeners_[claim].insert(pod);
+    return "/run/spillway/allocations/" + claim + "/agent.sock";
+  }
+  std::string SpecOf(const ClaimName& name) const {
+    return base::ReadFile(folder_ + "/cdi/" + ClaimSpecFileOf(name.uid)).value_or("");
   }
   DriverState State() const { return file_.Open(0)->state; }
 
@@ -81,9 +97,10 @@ class ClaimPreparerTest : public testing::Test {
     int64_t connect_ns, answer_ns;
   };
 
-  std::string folder_ = NewFolder(), refusal_;
+  std::string folder_ = NewFolder(), refusal_, listener_refusal_;
   const StateFile file_{folder_};
-  bool is_agent_away_ = false, is_api_away_ = false;
+  bool is_agent_away_ = false, is_agent_older_ = false, is_api_away_ = false;
+  std::map<std::string, std::set<std::string>> listeners_;  // at the agent: pods by claim
   int gets_ = 0;
   std::vector<Told> told_;
   std::vector<std::string> warnings_;
@@ -106,6 +123,65 @@ TEST_F(ClaimPreparerTest, BindsThePodsBudgetAndNamesDevices) {
                                  {"k8s.spillway.dev/claim=a-0-gpu-1", "nvidia.com/gpu=GPU-1"}}}));
   EXPECT_EQ(expected_[kPod], (MemoryTerms{.guaranteed_bytes = 8 * kGi, .limit_bytes = 8 * kGi}));
   EXPECT_TRUE(HasSpec(claim));
+}
+
+TEST_F(ClaimPreparerTest, AClaimHasItsOwnSocketUntilItIsUnprepared) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  Preparer().Prepare({claim});
+  EXPECT_EQ(listeners_, (std::map<std::string, std::set<std::string>>{{"a-0", {kPod}}}));
+  EXPECT_NE(SpecOf(claim).find("\"/run/spillway/allocations/a-0\""), std::string::npos);
+  EXPECT_EQ(SpecOf(claim).find("\"/run/spillway/jobs\""), std::string::npos);
+  // The state file tells a driver that starts without the agent.
+  std::filesystem::remove(folder_ + "/cdi/" + ClaimSpecFileOf("a-0"));
+  listener_refusal_ = "the agent is away";
+  EXPECT_TRUE(Preparer().Restore().ok());
+  EXPECT_NE(SpecOf(claim).find("\"/run/spillway/allocations/a-0\""), std::string::npos);
+
+  is_agent_away_ = true;
+  Preparer().Unprepare({claim});
+  EXPECT_EQ(listeners_.size(), 1U);
+  is_agent_away_ = false;
+  EXPECT_TRUE(Preparer().NotePods({}, 0).ok());
+  EXPECT_TRUE(listeners_.empty());
+  EXPECT_TRUE(State().listeners_to_close.empty());
+}
+
+TEST_F(ClaimPreparerTest, AfterALossOfTheStateItsSocketIsClosedAllTheSame) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  Preparer().Prepare({claim});
+  std::filesystem::remove(folder_ + "/state.json");
+  EXPECT_TRUE(Preparer().Unprepare({claim}).at("a-0").ok());
+  EXPECT_TRUE(listeners_.empty());
+}
+
+TEST_F(ClaimPreparerTest, APodThatJoinsAClaimMayUseItsSocket) {
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({claim});
+  api_["a"].pods = {kPod, kOtherPod};
+
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+
+  EXPECT_EQ(listeners_["a-0"], (std::set<std::string>{kPod, kOtherPod}));
+}
+
+TEST_F(ClaimPreparerTest, WithAnOlderAgentAClaimHasTheSocketOfAllJobs) {
+  is_agent_older_ = true;
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  ASSERT_TRUE(Preparer().Prepare({claim}).at("a-0").ok());
+  EXPECT_NE(SpecOf(claim).find("\"/run/spillway/jobs\""), std::string::npos);
+  // The agent is updated.
+  is_agent_older_ = false;
+  EXPECT_TRUE(Preparer().Restore().ok());
+  EXPECT_NE(SpecOf(claim).find("\"/run/spillway/allocations/a-0\""), std::string::npos);
+}
+
+TEST_F(ClaimPreparerTest, WithoutItsSocketAClaimIsNotPrepared) {
+  listener_refusal_ = "too many allocations are open";
+  const ClaimName claim = AddClaim("a", "gpu-1", 8 * kGi);
+  EXPECT_EQ(Preparer().Prepare({claim}).at("a-0").text(), "too many allocations are open");
+  EXPECT_FALSE(HasSpec(claim));
+  EXPECT_EQ(State(), DriverState{});
 }
 
 TEST_F(ClaimPreparerTest, RepeatsAPrepareWithoutTheApiServer) {
@@ -482,75 +558,6 @@ TEST_F(ClaimPreparerTest, AMissingStateMeansNoFileIsAStray) {
   ASSERT_TRUE(base::WriteFile(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1"), "{}").ok());
   EXPECT_TRUE(Preparer().Restore().ok());
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/cdi/" + ClaimSpecFileOf("dead-1")));
-}
-
-class SeveralClaimsTest : public testing::Test {
- protected:
-  struct Asked {
-    int64_t counted_gi, limit_gi;
-    std::optional<int64_t> class_limit_gi = {};
-  };
-  // "guaranteed to limit" of a pod with these claims on one GPU, in Gi.
-  static std::string Terms(const std::vector<Asked>& claims,
-                           const std::vector<std::string>& pods = {kPod}) {
-    DriverState state;
-    for (const Asked& asked : claims) {
-      const std::string uid = "c" + std::to_string(state.claims.size());
-      PreparedDevice device{
-          .request = "gpu",
-          .pool = "n1",
-          .device = "gpu-1",
-          .share_id = "",
-          .gpu_uuid = "GPU-1",
-          .terms = {.guaranteed_bytes = std::min(asked.counted_gi, asked.limit_gi) * kGi,
-                    .limit_bytes = asked.limit_gi * kGi},
-          .counted_bytes = asked.counted_gi * kGi};
-      if (asked.class_limit_gi) device.class_limit_bytes = *asked.class_limit_gi * kGi;
-      state.Take({.name = {"ml", uid, uid}, .devices = {device}, .pods = pods});
-    }
-    const base::Result<MemoryTerms> terms = TermsOfPod(state, kPod);
-    if (!terms) return terms.text();
-    return std::to_string(terms->guaranteed_bytes / kGi) + " to " +
-           std::to_string(terms->limit_bytes / kGi);
-  }
-};
-
-TEST_F(SeveralClaimsTest, CountedMemoryAddsUp) {
-  EXPECT_EQ(Terms({{8, 8}, {2, 2}}), "10 to 10");
-  EXPECT_EQ(Terms({{8, 3}, {2, 2}}), "5 to 5");  // the first claim lowers its limit
-}
-
-// Regression: two claims of a class with a limit of 40 gave a pod 80.
-TEST_F(SeveralClaimsTest, LimitsOfClassesDoNotAddUp) {
-  EXPECT_EQ(Terms({{8, 40, 40}, {8, 40, 40}}), "16 to 40");
-  EXPECT_EQ(Terms({{8, 40, 40}, {8, 20, 20}}), "16 to 40");
-  // What claims lower adds up, as far as the class lets it.
-  EXPECT_EQ(Terms({{8, 10, 40}, {8, 10, 40}}), "16 to 20");
-}
-
-TEST_F(SeveralClaimsTest, ClaimsOfALimitedClassHaveNoMoreThanItsLimitTogether) {
-  EXPECT_EQ(Terms({{8, 10, 10}, {8, 10, 10}}), "10 to 10");
-  EXPECT_EQ(Terms({{8, 4, 4}, {8, 4, 4}}), "4 to 4");
-}
-
-TEST_F(SeveralClaimsTest, AClaimOfAClassWithoutLimitHasItsMemoryBeside) {
-  EXPECT_EQ(Terms({{4, 40, 40}, {8, 8}}), "12 to 40");
-  EXPECT_EQ(Terms({{8, 10, 10}, {8, 8}}), "16 to 16");
-  EXPECT_EQ(Terms({{8, 10, 10}, {8, 10, 10}, {8, 8}}), "18 to 18");
-}
-
-TEST_F(SeveralClaimsTest, PodsOfSharedClaimsHaveParts) {
-  EXPECT_EQ(Terms({{8, 40, 40}, {8, 40, 40}}, {kOtherPod, kPod}), "8 to 40");
-  EXPECT_EQ(Terms({{8, 40, 40}}, {kOtherPod, kPod}), "4 to 20");
-}
-
-TEST(PodTermsTest, SpeaksTheAgentsLanguage) {
-  const auto wanted = Expecting("12-34", {.guaranteed_bytes = 3, .limit_bytes = 5, .priority = 0});
-  EXPECT_EQ(wanted.job.view(), "pod-12-34");
-  EXPECT_EQ(wanted.guaranteed_bytes, 3);
-  EXPECT_EQ(wanted.limit_bytes, 5);
-  EXPECT_EQ(wanted.weight, -1);
-  EXPECT_EQ(wanted.priority_plus_one, 1);
 }
 
 }  // namespace

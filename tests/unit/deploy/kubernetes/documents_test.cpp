@@ -89,12 +89,12 @@ TEST(NodeDevicesTest, ReadsTheAgentsStatus) {
       R"({"agent_instance": 7, "draining": true, "devices": [
            {"uuid": "GPU-AA", "model": "H200", "memory_bytes": 1024, "found": true},
            {"uuid": "GPU-BB", "model": "", "memory_bytes": 1, "found": false}],
-          "jobs": [{"job": "pod-1234", "pod_uid": "1234-5"}, {"job": "local-1"}]})");
+          "jobs": [{"job": "pod-1234", "pod_uid": "1234-5"}, {"job": "local-1"}], "waiting_pods": ["6-7"]})");
   ASSERT_TRUE(status.ok()) << status.text();
   EXPECT_EQ(status->gpus,
             (std::vector<Gpu>{{.uuid = "GPU-AA", .model = "H200", .memory_bytes = 1024}}));
   EXPECT_TRUE(status->draining);
-  EXPECT_EQ(status->pods, (std::set<std::string>{"1234-5"}));
+  EXPECT_EQ(status->pods, (std::set<std::string>{"1234-5", "6-7"}));
   EXPECT_EQ(DeviceNameOf("GPU-AA_1"), "gpu-aa-1");
   EXPECT_FALSE(ParseStatus(R"({"devices": 5})").ok());
 }

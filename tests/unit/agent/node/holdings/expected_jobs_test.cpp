@@ -34,7 +34,8 @@ class ExpectedJobsTest : public PartTest {
   NodeFacts facts_;
   Arbiter arbiter_{ArbiterRules{.headroom_bytes = 0}};
   ExpectedJobs expected_{&table_};
-  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_};
+  Allocations allocations_;
+  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_, &allocations_};
 };
 
 TEST_F(ExpectedJobsTest, StatedTermsHoldFromTheFirstProcessOn) {

@@ -21,7 +21,8 @@ class JobTermsTest : public PartTest {
   NodeFacts facts_;
   Arbiter arbiter_{ArbiterRules{}};
   ExpectedJobs expected_{&table_};
-  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_};
+  Allocations allocations_;
+  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_, &allocations_};
   Session& session_ = NewJobSession("job", 7);
   Job& job_ = JobOf("job");
 };

@@ -25,7 +25,8 @@ class OperatorsTest : public PartTest {
   ResumePeriod resume_{0, 0};
   JobOwners owners_{&facts_, &arbiter_};
   ExpectedJobs expected_{&table_};
-  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_};
+  Allocations allocations_;
+  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_, &allocations_};
   DeviceTurns turns_{{.facts = &facts_,
                       .table = &table_,
                       .arbiter = &arbiter_,
@@ -44,6 +45,7 @@ class OperatorsTest : public PartTest {
                           .turns = &turns_,
                           .spill = &spill_,
                           .owners = &owners_,
+                          .allocations = &allocations_,
                           .unknown = &unknown_,
                           .resume = &resume_,
                           .counters = &counters_,
@@ -55,6 +57,7 @@ class OperatorsTest : public PartTest {
                         .users = &users_,
                         .terms = &terms_,
                         .expected = &expected_,
+                        .allocations = &allocations_,
                         .reporter = &reporter_,
                         .services = &services_,
                         .counters = &counters_}};
