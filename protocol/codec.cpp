@@ -384,6 +384,7 @@ void Fields(auto& c, Is<SpillUse> auto& m) {
   Count(c, m.read_bytes);
   Count(c, m.failures);
   Count(c, m.released_bytes);
+  Size(c, m.file_bytes);
 }
 void Fields(auto& c, Is<LostTime> auto& m) {
   Device(c, m.device);

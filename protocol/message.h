@@ -510,7 +510,7 @@ struct ReturnSpilled {
 };
 
 // Client, version 11. `serial`: the file that it has; 0: none, also when it has closed the last
-// one.
+// one. `file_bytes`: its size.
 struct SpillUse {
   uint32_t device = 0;
   uint64_t serial = 0;
@@ -521,6 +521,7 @@ struct SpillUse {
   int64_t read_bytes = 0;
   int64_t failures = 0;        // of the file: blocks that it did not take, or did not give back
   int64_t released_bytes = 0;  // host copies of resident memory, given up without pressure
+  int64_t file_bytes = 0;
   bool operator==(const SpillUse&) const = default;
 };
 

@@ -115,16 +115,27 @@ int Turns::LevelOf(const Entry& entry) const {
                                         [&](int64_t ns) { return entry.used_ns >= ns; }));
 }
 
-bool Turns::Learns(const TurnPart& part, const Rate& rate) {
-  return rate.learns_from_ns && part.loss.waited_of_ns - *rate.learns_from_ns < kLearningNs;
+bool Turns::Learns(const TurnPart& part, int64_t now_ns, const Rate& rate) {
+  return rate.learns_from_ns && part.loss.waited_of_ns - *rate.learns_from_ns < kLearningNs &&
+         now_ns - rate.learns_since_ns < kMostLearningNs;
+}
+
+bool Turns::IsSilent(const TurnJob& job, int64_t now_ns) const {
+  return now_ns - job.heard_ns > std::max(rules_.silent_ns, job.silent_ns);
 }
 
 // A window is one of the device's clock. A job that tells of no such time for long loses nothing.
 void Turns::Measure(const TurnPart& part, int64_t now_ns, Rate& rate) {
   if (!part.is_learning) rate.learns_from_ns.reset();
-  if (part.is_learning && !rate.learns_from_ns) rate.learns_from_ns = part.loss.waited_of_ns;
-  if (rate.at_ns == 0 || Learns(part, rate))
-    rate = {.loss = part.loss, .at_ns = now_ns, .learns_from_ns = rate.learns_from_ns};
+  if (part.is_learning && !rate.learns_from_ns) {
+    rate.learns_from_ns = part.loss.waited_of_ns;
+    rate.learns_since_ns = now_ns;
+  }
+  if (rate.at_ns == 0 || Learns(part, now_ns, rate))
+    rate = {.loss = part.loss,
+            .at_ns = now_ns,
+            .learns_from_ns = rate.learns_from_ns,
+            .learns_since_ns = rate.learns_since_ns};
   const bool is_told = ToldNs(part.loss, rate.loss) >= kWindowNs;
   if (!is_told && now_ns - rate.at_ns < kNoNewsNs) return;
   const auto follow = [is_told](int64_t& mean, int64_t last) {
@@ -150,7 +161,7 @@ void Turns::Meet(std::span<const TurnJob> jobs, int64_t now_ns) {
     const bool is_new = entries_.find(job.id) == entries_.end();
     Entry& entry = entries_[job.id];
     if (is_new) entry.since_ns = entry.waiting_ns = entry.progress_ns = now_ns;
-    if (job.active || is_new) entry.active_ns = now_ns;
+    if ((job.active && !IsSilent(job, now_ns)) || is_new) entry.active_ns = now_ns;
     if (job.operations != entry.operations || !entry.runs || !job.active)
       entry.progress_ns = now_ns;
     entry.operations = job.operations;
@@ -187,7 +198,7 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
     is_asked = is_asked || part->choice == TurnsChoice::kAlways;
     parks = parks || part->parks;
     const Rate& rate = entry.rates.at(id);
-    learns = learns || Learns(*part, rate);
+    learns = learns || Learns(*part, now_ns, rate);
     waits_permille += rate.waits_permille;
     repeats_permille += rate.repeats_permille;
     turns_permille += PermilleOfTurns(*part, facts);
@@ -195,9 +206,13 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
   const int64_t most_bytes = device.is_on ? free_bytes - free_bytes / 16 : free_bytes;
   const bool fits = takers < 2 || needed <= most_bytes;
   const int64_t divisor = std::max(takers, 1);
+  // They compute in no more of the time than they do not wait.
+  const int64_t all_wait_permille = waits_permille - 1000 * (divisor - 1);
   const int64_t lost_permille =
-      facts.idle_permille ? repeats_permille + std::min(waits_permille, *facts.idle_permille)
-                          : (repeats_permille + waits_permille) / divisor;
+      facts.idle_permille
+          ? repeats_permille +
+                std::min(waits_permille, std::max(*facts.idle_permille, all_wait_permille))
+          : (repeats_permille + waits_permille) / divisor;
   const bool moves = !learns && lost_permille > 2 * turns_permille / divisor;
   const bool wants = !fits && (device.is_on || is_asked || parks || moves);
   const TurnReason why = fits && takers >= 2     ? TurnReason::kFits
@@ -217,7 +232,8 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
     return;
   }
   if (device.changing_ns < 0) device.changing_ns = now_ns;
-  const bool is_settled = now_ns - device.changing_ns >= kSettleNs;
+  const bool is_settled =
+      now_ns - device.changing_ns >= (wants && why == TurnReason::kMoves ? kMovesNs : kSettleNs);
   if (!is_settled && !(wants && (is_asked || parks)) && takers >= 2) return;
   device.is_on = wants;
   device.reason = why;
@@ -307,8 +323,7 @@ class Turns::Round {
 
   void EndTurns() {
     for (Taker& taker : takers_) {
-      const bool is_silent =
-          now_ns_ - taker.job->heard_ns > std::max(turns_.rules_.silent_ns, taker.job->silent_ns);
+      const bool is_silent = turns_.IsSilent(*taker.job, now_ns_);
       const bool is_stuck =
           taker.entry->runs && now_ns_ - taker.entry->progress_ns > turns_.rules_.stuck_ns;
       taker.wants = taker.wants && !is_silent;

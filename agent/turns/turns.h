@@ -8,12 +8,13 @@
 // A device goes into turns when its takers, as far as they are active, do not fit together, and one
 // of three holds. An operator asks for it (TurnsChoice::kAlways). A taker parks its evicted memory
 // on the host, because its pointers are opaque. Or the device loses more than twice as much of its
-// time to movement as turns would cost, for kSettleNs. It loses what its takers recompute, and what
+// time to movement as turns would cost, for kMovesNs. It loses what its takers recompute, and what
 // they wait for memory, but of that no more than it is idle: while one waits, another may compute.
+// It is idle as the driver tells, and for them also while others compute: where all wait together.
 // Where the driver does not tell how idle it is, the takers' mean loss counts. Turns cost half a
 // swap's part of a turn's length: the next job begins before all of its memory is there. While a
-// job learns, it moves more than it will: its loss counts only after kLearningNs, by its device's
-// clock. A device goes back when the takers fit with a sixteenth to spare.
+// job learns, it moves more than it will: nothing counts for kLearningNs, by its device's clock, or
+// kMostLearningNs by the agent's. A device goes back when the takers fit with a sixteenth to spare.
 //
 // Note [Order of turns]
 // Jobs that waited for starving_ns() come first, and cannot be preempted. A job that is overdue
@@ -142,7 +143,8 @@ struct DeviceTurnView {
 class Turns {
  public:
   static constexpr int64_t kSettleNs = 2'000'000'000;
-  static constexpr int64_t kLearningNs = 30'000'000'000;
+  static constexpr int64_t kMovesNs = 6'000'000'000;  // a few readings of how idle a device is
+  static constexpr int64_t kLearningNs = 30'000'000'000, kMostLearningNs = 600'000'000'000;
   static constexpr int kLevels = 5;
 
   void SetRules(const TurnRules& rules) { rules_ = rules; }
@@ -165,6 +167,7 @@ class Turns {
     int64_t at_ns = 0;
     int64_t waits_permille = 0, repeats_permille = 0;
     std::optional<int64_t> learns_from_ns;  // by the device's clock; nullopt: it does not learn
+    int64_t learns_since_ns = 0;            // by the agent's
   };
   struct Entry {
     bool runs = false;
@@ -194,7 +197,8 @@ class Turns {
   friend class Round;
 
   void Meet(std::span<const TurnJob> jobs, int64_t now_ns);
-  static bool Learns(const TurnPart& part, const Rate& rate);
+  static bool Learns(const TurnPart& part, int64_t now_ns, const Rate& rate);
+  bool IsSilent(const TurnJob& job, int64_t now_ns) const;
   static void Measure(const TurnPart& part, int64_t now_ns, Rate& rate);
   int64_t PermilleOfTurns(const TurnPart& part, const TurnDevice& device) const;
   void Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob> jobs, int64_t now_ns);

@@ -16,6 +16,7 @@ struct JobSnapshot {
   size_t spilled_bytes;                        // evicted data in the job's file
   size_t resident_twice_bytes;                 // on the device, with a host copy
   std::uint64_t spill_serial;                  // of the file; 0: none
+  size_t spill_file_bytes;
   size_t idle_workspace_bytes;
   size_t host_need_bytes;  // peak, if the budget were zero
   driver::MappingCalls

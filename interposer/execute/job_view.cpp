@@ -165,6 +165,7 @@ JobSnapshot JobView::ReadLocked() {
           .spilled_bytes = state_.residency.copies().spilled().stored_bytes(),
           .resident_twice_bytes = ResidentTwiceBytes(),
           .spill_serial = spilling_.file_serial(),
+          .spill_file_bytes = spilling_.file_bytes(),
           .idle_workspace_bytes = state_.residency.departures().IdleWorkspaceBytes(),
           .host_need_bytes = state_.host_grant.need_bytes(),
           .iteration_calls = plan_.iteration_calls(),

@@ -18,6 +18,7 @@ void Spilling::SetFile(std::shared_ptr<SpillFile> file) {
   file_ = std::move(file);
   has_failed_ = false;
   serial_.store(file_ ? file_->serial() : 0);
+  file_bytes_.store(file_ ? file_->bytes() : 0);
 }
 
 void Spilling::CloseEmptyFile() {
@@ -25,6 +26,7 @@ void Spilling::CloseEmptyFile() {
   if (!file_ || !file_->IsEmpty() || state_.residency.copies().spilled().stored_bytes() > 0) return;
   file_.reset();
   serial_.store(0);
+  file_bytes_.store(0);
 }
 
 bool Spilling::StoreOne(base::FunctionRef<bool()> goes_on) {

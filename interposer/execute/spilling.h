@@ -50,6 +50,7 @@ class Spilling {
 
   // Any thread.
   std::uint64_t file_serial() const { return serial_.load(std::memory_order_relaxed); }
+  size_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
   bool IsLost() const SPILLWAY_UNANALYSED { return state_.residency.copies().spilled().IsLost(); }
 
  private:
@@ -66,6 +67,7 @@ class Spilling {
   std::uint64_t evictions_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
   std::uint64_t settled_ns_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
   std::atomic<std::uint64_t> serial_{0};
+  std::atomic<size_t> file_bytes_{0};
 };
 
 }  // namespace spillway::interposer

@@ -77,7 +77,8 @@ protocol::SpillUse SpillUseOf(const JobSnapshot& snapshot) {
           .written_bytes = NumberOf(counters.spill_written_bytes),
           .read_bytes = NumberOf(counters.spill_read_bytes),
           .failures = NumberOf(counters.spill_failures),
-          .released_bytes = NumberOf(counters.spare_copies_released_bytes)};
+          .released_bytes = NumberOf(counters.spare_copies_released_bytes),
+          .file_bytes = NumberOf(snapshot.spill_file_bytes)};
 }
 
 protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {

@@ -51,11 +51,15 @@ void UnusedClaims::EndAt(const Session& session, uint32_t number, Registration& 
 // True: its time begins anew, or waits.
 bool UnusedClaims::HasWaitedForTurn(const Session& session, uint32_t number,
                                     Registration& registration, int64_t now_ns) {
-  const bool waits = std::any_of(
-      session.registrations.begin(), session.registrations.end(),
-      [](const auto& entry) { return entry.second.sent_turn == protocol::TurnState::kWaits; });
-  const bool has_waited = std::exchange(registration.unused_in_turns, waits);
   const int64_t unused_ns = facts_.config.unused_ms * 1'000'000;
+  const int64_t silent_ns = std::max(unused_ns, 4 * session.usage_interval_ms * 1'000'000);
+  const bool is_heard = session.channel != nullptr && now_ns - session.heard_ns <= silent_ns;
+  const bool waits =
+      is_heard && std::any_of(session.registrations.begin(), session.registrations.end(),
+                              [](const auto& entry) {
+                                return entry.second.sent_turn == protocol::TurnState::kWaits;
+                              });
+  const bool has_waited = std::exchange(registration.unused_in_turns, waits) && is_heard;
   if (waits)
     EndAt(session, number, registration, now_ns + kLookNs);
   else if (has_waited)

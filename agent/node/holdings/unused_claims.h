@@ -4,8 +4,8 @@
 // A process reports its own demand and activity. One that holds no memory on the device, and no own
 // memory on the host, has nothing to lose. It keeps a claim only for [arbiter] unused_ms after a
 // grant, and none while idle. The time in which it waits for its turn on any device does not count:
-// its calls wait then, so it cannot begin to hold anything. It gets a claim again when it wakes or
-// wants more. Reported holdings count only within the budget.
+// its calls wait then, so it cannot begin to hold anything. A stopped process does not wait. It
+// gets a claim again when it wakes or wants more. Reported holdings count only within the budget.
 //
 // Invariants
 //  1. `ends_` has (T, session, number) if that registration's `unused_until_ns` is T, until the

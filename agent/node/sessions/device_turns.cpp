@@ -87,13 +87,14 @@ std::vector<TurnDevice> DeviceTurns::Devices() const {
   return devices;
 }
 
-// Each reading is of the driver's last second or less: half of it, and half of those before.
+// Each reading is of the driver's last second or less: half of it, and half of those before. While
+// NVML does not tell, the last ones hold.
 void DeviceTurns::NoteIdle() {
   const std::shared_ptr<const DeviceProcesses>& read = parts_.facts->processes;
-  if (read == read_) return;
+  if (read == nullptr || read == read_) return;
   read_ = read;
   std::map<std::string, int64_t> idle;
-  for (const auto& [uuid, busy_permille] : read ? read->busy_permille : decltype(idle){}) {
+  for (const auto& [uuid, busy_permille] : read->busy_permille) {
     const int64_t now = 1000 - std::clamp<int64_t>(busy_permille, 0, 1000);
     const auto before = idle_permille_.find(uuid);
     idle[uuid] = before == idle_permille_.end() ? now : (before->second + now) / 2;
@@ -115,7 +116,8 @@ TurnsChoice DeviceTurns::ChoiceFor(const TenancyView& view) const {
 std::vector<TurnJob> DeviceTurns::Jobs(int64_t now_ns) const {
   std::map<JobId, TurnJob> jobs;
   for (const TenancyView& view : parts_.arbiter->Tenancies()) {
-    if (view.state != TenancyState::kAdmitted || !view.has_claim) continue;
+    // When no setting allows turns any more, all must hear of it, also those without a claim.
+    if (is_used_ && (view.state != TenancyState::kAdmitted || !view.has_claim)) continue;
     TurnJob& job = jobs[view.job];
     job.id = view.job;
     job.weight = view.terms.weight;

@@ -27,7 +27,8 @@ bool HasFile(const Registration& registration) {
 }  // namespace
 
 int64_t SessionSpill::UsedBy(const Registration& registration) {
-  return std::max(registration.spill_file_bytes, registration.spill.stored_bytes);
+  return std::max({registration.spill_file_bytes, registration.spill.file_bytes,
+                   registration.spill.stored_bytes});
 }
 
 int64_t SessionSpill::UsedBytes() const {
@@ -74,6 +75,9 @@ void SessionSpill::NoteRests(int64_t now_ns) {
       } else if (!registration.rests_since_ns) {
         registration.rests_since_ns = now_ns;
       }
+      const int64_t written_bytes = registration.spill.written_bytes;
+      if (std::exchange(registration.spill_seen_bytes, written_bytes) < written_bytes)
+        registration.spill_given_ns = now_ns;
       const bool is_vain = registration.spill_file_bytes > 0 &&
                            registration.spill.stored_bytes == 0 &&
                            now_ns - registration.spill_given_ns > kNothingStoredNs;

@@ -55,7 +55,8 @@ struct Registration {
   protocol::SpillUse spill;
   uint64_t spill_serial = 0;     // of the newest file that it was given, or says that it has
   int64_t spill_file_bytes = 0;  // of the file that it was given; 0: none
-  int64_t spill_given_ns = 0;    // or called back
+  int64_t spill_given_ns = 0;    // or called back, or last written to
+  int64_t spill_seen_bytes = 0;  // written, at the last look
   int64_t no_spill_until_ns = 0;
   bool is_called_back = false;
   std::optional<int64_t> rests_since_ns;  // idle, or waits for its turn

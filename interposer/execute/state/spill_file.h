@@ -53,6 +53,7 @@ class SpillFile {
   // False, with nothing changed: it is full.
   bool Take(size_t bytes, std::vector<SpilledBlock>* out);
   void Give(const std::vector<SpilledBlock>& blocks);
+  size_t bytes() const { return blocks_ * kBlockBytes; }
   size_t free_bytes() const { return free_.size() * kBlockBytes; }
   bool IsEmpty() const { return free_.size() == blocks_; }
 

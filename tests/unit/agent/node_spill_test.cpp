@@ -329,5 +329,29 @@ TEST_F(NodeSpillTest, WithoutAFolderNobodyStores) {
   EXPECT_TRUE(shares_.opened.empty());
 }
 
+TEST_F(NodeSpillTest, AFileOfAnEarlierAgentCountsWithItsWholeSize) {
+  Start();
+  auto sleeper = Begin(6);
+  Report(*sleeper, false, 6);
+  sleeper->Say(SpillUse{.device = 3, .serial = 9, .stored_bytes = kGiB, .file_bytes = 5 * kGiB});
+  Pass(1000);
+  EXPECT_EQ(UsedGib(), 5);
+}
+
+TEST_F(NodeSpillTest, AFileThatIsBeingWrittenIsNotCalledBack) {
+  Start();
+  auto sleeper = Begin(6);
+  Report(*sleeper, false, 6);
+  auto other = Begin(6);
+  Pass(2000);
+  ASSERT_TRUE(Hear<SpillFile>(*sleeper));
+  for (int64_t second = 1; second <= 60; ++second) {
+    sleeper->Say(
+        SpillUse{.device = 3, .serial = 1, .written_bytes = second << 20, .file_bytes = 6 * kGiB});
+    Pass(1000);
+  }
+  EXPECT_FALSE(Hear<protocol::ReturnSpilled>(*sleeper)) << "its first range is not whole yet";
+}
+
 }  // namespace
 }  // namespace spillway::agent

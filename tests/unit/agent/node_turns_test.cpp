@@ -270,6 +270,41 @@ TEST_F(NodeTurnsTest, JobThatWaitsForItsFirstTurnKeepsItsClaim) {
   EXPECT_FALSE(HasClaim("local-102")) << "it held nothing in its turn either";
 }
 
+TEST_F(NodeTurnsTest, JobWithoutAClaimHearsThatTurnsAreOver) {
+  Config config = TurnsConfig();
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  second.has_begun = false;
+  second.usage.resident_bytes = 0;
+  Pass(kSecond, {&first, &second});
+  ASSERT_EQ(second.heard.back(), "waits");
+  second.usage.active = false;
+  Pass(kSecond, {&first, &second});
+  ASSERT_FALSE(HasClaim("local-102"));
+
+  config.defaults.turns = static_cast<int64_t>(TurnsChoice::kNever);
+  node_->SetConfig(config);
+  Pass(kSecond, {&first, &second});
+  EXPECT_EQ(second.heard.back(), "shares");
+  second.usage.active = true;
+  Pass(kSecond, {&first, &second});
+  EXPECT_GT(GrantOf("local-102"), 0);
+}
+
+TEST_F(NodeTurnsTest, StoppedJobThatHoldsNothingKeepsNoClaimForItsTurn) {
+  Config config = TurnsConfig();
+  config.unused_ms = 2000;
+  Start(config);
+  Member first = Begin(12), second = Begin(12);
+  second.has_begun = false;
+  second.usage.resident_bytes = 0;
+  Pass(kSecond, {&first, &second});
+  ASSERT_EQ(second.heard.back(), "waits");
+  second.is_stopped = true;
+  Pass(15 * kSecond, {&first, &second});
+  EXPECT_FALSE(HasClaim("local-102"));
+}
+
 TEST_F(NodeTurnsTest, OlderJobSharesAsBefore) {
   Start(TurnsConfig());
   auto old = Connect(NewProcess());

@@ -40,7 +40,10 @@ class TierPart {
     use.account.ordinary_bytes = on_host_bytes() - use.host_bytes;
     use.host_need_bytes = std::max<int64_t>(need_bytes + kGiB - stored_bytes(), 0);
     use.turns = {.operations = operations, .turns = turns};
-    use.spill = {.serial = serial_, .stored_bytes = stored_bytes(), .failures = failures_};
+    use.spill = {.serial = serial_,
+                 .stored_bytes = stored_bytes(),
+                 .failures = failures_,
+                 .file_bytes = file_bytes_};
     use.lost = {.waited_ns = waited_ns, .waited_of_ns = computed_ns};
     return use;
   }

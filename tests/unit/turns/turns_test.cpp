@@ -143,13 +143,13 @@ TEST_F(TurnsTest, WaitsCountOnlyAsFarAsTheDeviceIsIdle) {
   devices_[0].idle_permille = 90;
   Job(1, 90, TurnsChoice::kAuto);
   Job(2, 90, TurnsChoice::kAuto);
-  Pass(20 * kSecond, 600);
+  Pass(20 * kSecond, 500);
   EXPECT_FALSE(turns_.IsOn(kFirst)) << "one computes while the other waits";
   EXPECT_GE(turns_.ViewOf(kFirst).lost_permille, 85);
   EXPECT_LE(turns_.ViewOf(kFirst).lost_permille, 90);
 
   devices_[0].idle_permille = 400;
-  Pass(5 * kSecond, 600);
+  Pass(10 * kSecond, 500);
   EXPECT_TRUE(turns_.IsOn(kFirst));
 }
 
@@ -183,6 +183,25 @@ TEST_F(TurnsTest, LossOfJobsThatLearnCountsOnlyAfterAWhile) {
   EXPECT_FALSE(turns_.IsOn(kFirst)) << "it may be fast with a plan";
   Pass(20 * kSecond, 900);
   EXPECT_TRUE(turns_.IsOn(kFirst)) << "it learns nothing";
+}
+
+TEST_F(TurnsTest, OneThatLearnsForEverDoesNotKeepOthersFromTurns) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Job(3, 1, TurnsChoice::kAuto).parts[0].is_learning = true;
+  for (int second = 0; second < 650; ++second) {
+    Pass(kSecond, 900);
+    Of(3).parts[0].loss = {};  // it never waits
+  }
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+}
+
+TEST_F(TurnsTest, WhereAllWaitTogetherOthersKeepTheDeviceBusy) {
+  devices_[0].idle_permille = 0;
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(20 * kSecond, 900);
+  EXPECT_TRUE(turns_.IsOn(kFirst)) << "they compute in a fifth of the time at most";
 }
 
 TEST_F(TurnsTest, JobsWithoutNewsForLongLoseNothing) {
