@@ -115,7 +115,7 @@ TEST_F(AllocationListenersTest, AFolderThatOthersCanChangeIsRefused) {
 
 // Regression: an agent under another user refused the folder, and an open one stayed open.
 TEST_F(AllocationListenersTest, AFolderThatAnEarlierAgentLeftBecomesOurs) {
-  for (const std::string folder : {folder_ + "/allocations", folder_ + "/allocations/a"}) {
+  for (const std::string& folder : {folder_ + "/allocations", folder_ + "/allocations/a"}) {
     fs::create_directory(folder);
     fs::permissions(folder, fs::perms(0755));
     if (geteuid() == 0) {
