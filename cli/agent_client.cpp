@@ -85,14 +85,19 @@ std::string AgentClient::Ask(const protocol::Ask& ask) {
   return *text;
 }
 
-protocol::Done AgentClient::Request(const protocol::Message& request) {
+protocol::Done AgentClient::OutcomeOf(const protocol::Message& request) {
   const protocol::Received received = Exchange(request);
   const auto* done = std::get_if<protocol::Done>(&received.message);
   if (done == nullptr) throw Unreadable();
-  const bool taken =
-      done->outcome == protocol::Outcome::kDone || done->outcome == protocol::Outcome::kWouldBeDone;
-  if (!taken) throw Refused(*done);
   return *done;
+}
+
+protocol::Done AgentClient::Request(const protocol::Message& request) {
+  const protocol::Done done = OutcomeOf(request);
+  const bool taken =
+      done.outcome == protocol::Outcome::kDone || done.outcome == protocol::Outcome::kWouldBeDone;
+  if (!taken) throw Refused(done);
+  return done;
 }
 
 std::string AgentClient::OpenListener(const protocol::OpenListener& request) {

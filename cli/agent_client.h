@@ -24,6 +24,8 @@ class AgentClient {
 
   std::string Ask(const protocol::Ask& ask);
   protocol::Done Request(const protocol::Message& request);
+  // Likewise; what the agent refuses is no Failure.
+  protocol::Done OutcomeOf(const protocol::Message& request);
   // The socket's path.
   std::string OpenListener(const protocol::OpenListener& request);
   uint16_t version() const { return channel_.version(); }  // of the session

@@ -94,7 +94,8 @@ bool HoldsTheAgentsSocket(const std::filesystem::path& folder, const std::string
 }
 
 // Its folder without links, dots and double slashes: the specification names what was checked.
-std::string CheckedJobSocket(const std::string& written) {
+// An allocation's own folder is the agent's word: only the agent passes the one above it.
+std::string CheckedJobSocket(const std::string& written, bool is_of_allocation = false) {
   const auto refused = [&](const std::string& why, const std::string& remedy) {
     return Failure(kExitUsage, "--job-socket cannot be '" + written + "'", why, remedy);
   };
@@ -106,9 +107,12 @@ std::string CheckedJobSocket(const std::string& written) {
   if (!path.is_absolute())
     throw refused("a container gets its folder, so it takes an absolute path", own);
   if (name.empty() || name == "." || name == "..") throw refused("it names no file", own);
-  const std::filesystem::path folder = base::Canonical(path.parent_path());
-  if (folder.empty()) throw refused("its folder cannot be resolved", own);
-  if (HoldsTheAgentsSocket(folder, folder / name))
+  const std::filesystem::path own_folder = path.parent_path();
+  const std::filesystem::path seen =
+      base::Canonical(is_of_allocation ? own_folder.parent_path() : own_folder);
+  if (seen.empty()) throw refused("its folder cannot be resolved", own);
+  const std::filesystem::path folder = is_of_allocation ? seen / own_folder.filename() : seen;
+  if (HoldsTheAgentsSocket(seen, folder / name))
     throw refused(
         "in its folder is the agent's other socket, through which a container's root "
         "would operate the node",
@@ -123,7 +127,7 @@ std::string SocketOf(const CdiOptions& cdi) {
   protocol::OpenListener wanted;
   wanted.allocation = cdi.allocation;
   if (cdi.budget_bytes) wanted.limit_bytes = static_cast<int64_t>(*cdi.budget_bytes);
-  return CheckedJobSocket(AgentClient(cdi.socket).OpenListener(wanted));
+  return CheckedJobSocket(AgentClient(cdi.socket).OpenListener(wanted), true);
 }
 
 // The agent holds an allocation to its budget: no variable of the container's says it.
@@ -157,11 +161,16 @@ void CheckTogether(const CdiOptions& cdi) {
 
 int CloseAllocation(const CdiOptions& cdi) {
   AgentClient agent(cdi.socket);
-  const protocol::Done done = agent.Request(protocol::CloseListener{cdi.allocation});
-  if (!done.text.view().empty())
-    std::fprintf(stderr, "spillway: %s\n", std::string(done.text.view()).c_str());
+  const protocol::Done done = agent.OutcomeOf(protocol::CloseListener{cdi.allocation});
+  const std::string text(done.text.view());
+  const bool is_unknown = done.outcome == protocol::Outcome::kUnknownJob;  // since a reboot, say
+  if (!is_unknown && done.outcome != protocol::Outcome::kDone)
+    throw Failure(kExitRefusedByAgent, "refused", text, "see: spillway status");
   if (!cdi.output.empty() && unlink(cdi.output.c_str()) != 0 && errno != ENOENT)
     throw Failure(kExitRefused, base::ErrnoError("cannot remove " + cdi.output));
+  if (is_unknown)
+    throw Failure(kExitRefusedByAgent, "refused", text, "see: spillway status --json");
+  if (!text.empty()) std::fprintf(stderr, "spillway: %s\n", text.c_str());
   return 0;
 }
 

@@ -41,6 +41,7 @@ constexpr int64_t kPublishNs = 1'000'000'000;
 constexpr int64_t kWatchNs = 2'000'000'000;
 constexpr int64_t kLongestWaitMs = 1000;
 constexpr int64_t kShortageNs = 60'000'000'000;  // between two warnings
+constexpr int64_t kReopenNs = 3'000'000'000;
 constexpr int64_t kPauseNs = 100'000'000;
 constexpr int kMostAccepted = 16;  // before the sessions get their turn
 constexpr int kMostEvents = 256;
@@ -214,6 +215,7 @@ int Agent::Run() {
     shares_->KeepFiles();
     Publish();
     KeepState();
+    ReopenAllocations();
     CheckMemoryReserve();
   }
   if (!reexecutes_) service_.Stopping();
@@ -231,13 +233,20 @@ std::string Agent::JobsAddress() const {
   return configured.empty() ? "the socket of its unit" : configured;
 }
 
-// The next request of their managers tries again what fails now.
+// What fails is tried again, and logged once: a folder may come back, or another agent end.
 void Agent::ReopenAllocations() {
+  if (NowNs() < next_reopen_ns_ || allocations_.size() == node_->allocations().size()) return;
+  next_reopen_ns_ = NowNs() + kReopenNs;
+  std::map<std::string, std::string> failures;
   for (const auto& [name, allocation] : node_->allocations()) {
     const base::Status opened = OpenListener(name).status();
-    if (!opened.ok()) LogWarning("allocation " + name + " has no socket: " + opened.text());
+    if (opened.ok()) continue;
+    if (const auto known = reopen_failures_.find(name);
+        known == reopen_failures_.end() || known->second != opened.text())
+      LogWarning("allocation " + name + " has no socket: " + opened.text());
+    failures[name] = opened.text();
   }
-  allocations_.DropNotOpened();
+  reopen_failures_ = std::move(failures);
 }
 
 base::Result<std::string> Agent::OpenListener(const std::string& allocation) {
@@ -271,6 +280,7 @@ bool Agent::Open() {
   if (!OpenPages(config)) return false;
   for (const Listener* listener : Listeners()) Watch(listener->file(), TokenOf(*listener));
   ReopenAllocations();
+  allocations_.DropNotOpened();
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
   Watch(plan_service_->file(), Token(About::kPlans));

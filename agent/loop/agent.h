@@ -104,6 +104,8 @@ class Agent : private NodeServices, private FileKeeper, private protocol::FileSi
   Listener jobs_listener_{Entrance::kJobsOnly, "own-jobs-listener", "jobs",
                           "spillwayd-jobs.socket"};
   AllocationListeners allocations_;
+  std::map<std::string, std::string> reopen_failures_;  // that were logged, by allocation
+  int64_t next_reopen_ns_ = 0;
   base::UniqueFd signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool reexecutes_ = false;

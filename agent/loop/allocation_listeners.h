@@ -3,8 +3,9 @@
 // Used by the loop, on its thread.
 //
 // Invariants
-//  1. A folder has nothing but its socket. Only the agent's user, or root, can write there and
-//     above it; a link is no such folder.
+//  1. A folder has nothing but its socket. Only the agent's user, or root, can write there, and
+//     pass the folder above it: a container reaches a socket by its mount alone. A link is no such
+//     folder.
 //  2. After an agent that ended in any way, the next one's socket is in the same folder.
 //  3. Numbers of listeners are never used again.
 #pragma once
@@ -50,6 +51,8 @@ class AllocationListeners {
     std::string path;
     Listener listener;
   };
+
+  base::Status OpenPlace(Place& place);
 
   std::map<std::string, std::unique_ptr<Place>> open_;  // by allocation
   std::map<std::string, base::UniqueFd> passed_on_;     // likewise

@@ -18,8 +18,10 @@ constexpr char kNvidiaKind[] = "nvidia.com/gpu=";
 constexpr int64_t kSecond = 1'000'000'000;
 // Of a call of kubelet's: half of what it waits, so that a second one can wait for the first.
 constexpr int64_t kCallNs = 20 * kSecond;
-constexpr int64_t kTurnNs = 10 * kSecond;  // of the main loop's calls
-constexpr int64_t kLookNs = 10 * kSecond;  // between two looks at shared claims
+constexpr int64_t kTurnNs = 10 * kSecond;   // of the main loop's calls
+constexpr int64_t kLookNs = 10 * kSecond;   // between two looks at shared claims
+constexpr int64_t kSearchNs = 5 * kSecond;  // likewise, at all for a pod that waits
+constexpr int64_t kLongWaitNs = 30 * kSecond, kWarningNs = 60 * kSecond;
 // Of the pause after a refusal of the agent's, from 1 s to 32 s: it may be one for good.
 constexpr int kMostDoublings = 6;
 
@@ -332,20 +334,42 @@ base::Status ClaimPreparer::Restore() {
   return first_error;
 }
 
+// New ones, and now and then all that wait: a look may have missed them, or come before a claim was
+// reserved for them.
+std::set<std::string> ClaimPreparer::PodsToLookFor(const std::set<std::string>& all,
+                                                   const std::set<std::string>& waiting,
+                                                   int64_t now_ns) {
+  std::set<std::string> sought = Without(all, known_pods_);
+  if (!waiting.empty() && now_ns >= next_search_ns_) {
+    next_search_ns_ = now_ns + kSearchNs;
+    sought.insert(waiting.begin(), waiting.end());
+  }
+  return sought;
+}
+
+void ClaimPreparer::WarnOfWaiting(const std::set<std::string>& waiting, int64_t now_ns) {
+  std::erase_if(waiting_since_ns_, [&](const auto& one) { return waiting.count(one.first) == 0; });
+  for (const std::string& pod : waiting) {
+    const int64_t since_ns = waiting_since_ns_.try_emplace(pod, now_ns).first->second;
+    if (now_ns - since_ns < kLongWaitNs || now_ns < next_warning_ns_) continue;
+    next_warning_ns_ = now_ns + kWarningNs;
+    services_.warn("pod " + pod + " waits at the socket of a claim that is not reserved for it");
+  }
+}
+
 // None, if nothing points to a change of their pods. A new pod may have joined any claim but those
 // that name it, also if kubelet has told of it by another claim.
 ClaimPreparer::Look ClaimPreparer::RecordsToLookAt(const DriverState& state,
                                                    const std::set<std::string>& pods,
+                                                   const std::set<std::string>& sought,
                                                    int64_t now_ns) {
-  const std::set<std::string> newcomers = Without(pods, known_pods_);
-  known_pods_ = pods;
   const bool is_time = now_ns >= next_look_ns_;
   if (is_time) next_look_ns_ = now_ns + kLookNs;
   Look look;
   for (const auto& [uid, record] : state.claims) {
     const std::set<std::string> own(record.pods.begin(), record.pods.end());
     const bool has_lost_one = own.size() > 1 && !Without(own, pods).empty();
-    if ((is_time && has_lost_one) || !Without(newcomers, own).empty())
+    if ((is_time && has_lost_one) || !Without(sought, own).empty())
       look.records.emplace(uid, record);
   }
   return look;
@@ -371,11 +395,14 @@ void ClaimPreparer::LookAt(Look& look, int64_t until_ns) {
 
 // What a call of kubelet's has changed meanwhile is newer, and a new allocation is kubelet's to
 // prepare. A pod that was deleted by force keeps its part while the agent sees it: it still runs.
-void ClaimPreparer::TakePods(const Look& look, const std::set<std::string>& pods,
+bool ClaimPreparer::TakePods(const Look& look, const std::set<std::string>& pods,
                              DriverState& state) {
+  bool is_whole = true;
   for (const auto& [uid, claim] : look.claims) {
     const auto record = state.claims.find(uid);
-    if (!claim || record == state.claims.end() || record->second != look.records.at(uid)) continue;
+    const bool is_there = record != state.claims.end();
+    if (is_there && record->second != look.records.at(uid)) is_whole = false;
+    if (!claim || !is_there || record->second != look.records.at(uid)) continue;
     if (claim->name.uid != uid || !IsSameAllocation(record->second, *claim)) continue;
     ClaimRecord changed = record->second;
     changed.pods = claim->pods;
@@ -385,29 +412,37 @@ void ClaimPreparer::TakePods(const Look& look, const std::set<std::string>& pods
     }
     if (changed != record->second) state.Take(std::move(changed));
   }
+  return is_whole;
 }
 
-base::Status ClaimPreparer::NotePods(const std::set<std::string>& pods, int64_t now_ns) {
+base::Status ClaimPreparer::NotePods(const std::set<std::string>& pods, int64_t now_ns,
+                                     const std::set<std::string>& waiting) {
   const int64_t from_ns = MonotonicNow(), until_ns = from_ns + kTurnNs;
+  WarnOfWaiting(waiting, now_ns);
+  std::set<std::string> all = pods;
+  all.insert(waiting.begin(), waiting.end());
+  const std::set<std::string> sought = PodsToLookFor(all, waiting, now_ns);
+  known_pods_.clear();  // unless all goes well they are looked for again
   Look look;
   {
     base::Result<Access> opened = file_.Open(until_ns);
     if (!opened) return opened.status();
     const Access access = Opened(std::move(opened));
-    look = RecordsToLookAt(access.state, pods, now_ns);
+    look = RecordsToLookAt(access.state, all, sought, now_ns);
     const bool has_news = !access.state.pods_to_expect.empty() ||
                           !access.state.pods_to_forget.empty() ||
                           !access.state.listeners_to_close.empty();
+    if (look.records.empty() && access.damage.empty()) known_pods_ = all;
     if (look.records.empty() && (!has_news || now_ns < next_tell_ns_))
       return has_news ? last_told_ : base::Ok();
   }
   LookAt(look, until_ns);
-  if (!look.status.ok()) known_pods_.clear();  // they are looked for again
   base::Result<Access> opened = file_.Open(until_ns);
   if (!opened) return opened.status();
   Access access = Opened(std::move(opened));
-  TakePods(look, pods, access.state);
+  const bool is_whole = TakePods(look, all, access.state) && access.damage.empty();
   if (base::Status saved = access.SaveIfChanged(); !saved.ok()) return saved;
+  if (is_whole && look.status.ok()) known_pods_ = std::move(all);
   last_told_ = TellAgent(access, {from_ns, until_ns});
   refusals_ = last_told_.ok() ? 0 : std::min(refusals_ + 1, kMostDoublings);
   next_tell_ns_ = refusals_ == 0 ? INT64_MIN : now_ns + (kSecond << refusals_) / 2;

@@ -83,11 +83,14 @@ class ClaimPreparer {
   // ends well if the agent refuses a pod's terms: NotePods states them again.
   base::Status Restore();
 
-  // The agent sees these pods at `now_ns`, any clock. Kubelet prepares a claim once, and tells of
+  // The agent sees these pods at `now_ns`, any clock, and refuses the waiting ones at a claim's
+  // socket. Kubelet prepares a claim once, and tells of
   // no pod that joins or leaves it later. So new pods are looked for in all prepared claims; and
   // shared claims of pods that the agent does not see are looked at now and then. What the agent
-  // refuses is stated again at growing intervals.
-  base::Status NotePods(const std::set<std::string>& pods, int64_t now_ns);
+  // refuses is stated again at growing intervals. While a pod waits, it is looked for again and
+  // again.
+  base::Status NotePods(const std::set<std::string>& pods, int64_t now_ns,
+                        const std::set<std::string>& waiting = {});
 
  private:
   using Access = StateFile::Access;
@@ -123,9 +126,14 @@ class ClaimPreparer {
   base::Status TellAgent(Access& access, const deploy::Deadlines& until) const;
   base::Status ForgetPods(DriverState& state, const deploy::Deadlines& until) const;
   base::Status ExpectPods(DriverState& state, const deploy::Deadlines& until) const;
-  Look RecordsToLookAt(const DriverState& state, const std::set<std::string>& pods, int64_t now_ns);
+  std::set<std::string> PodsToLookFor(const std::set<std::string>& all,
+                                      const std::set<std::string>& waiting, int64_t now_ns);
+  void WarnOfWaiting(const std::set<std::string>& waiting, int64_t now_ns);
+  Look RecordsToLookAt(const DriverState& state, const std::set<std::string>& pods,
+                       const std::set<std::string>& sought, int64_t now_ns);
   void LookAt(Look& look, int64_t until_ns);
-  static void TakePods(const Look& look, const std::set<std::string>& pods, DriverState& state);
+  // False: something has changed meanwhile.
+  static bool TakePods(const Look& look, const std::set<std::string>& pods, DriverState& state);
   void RemoveStraySpecs(const DriverState& state) const;
   std::vector<GivenDevice> GivenBy(const ClaimRecord& claim) const;
   Access Opened(base::Result<Access> opened) const;
@@ -135,10 +143,12 @@ class ClaimPreparer {
   const StateFile file_;
 
   // the main loop's
-  std::set<std::string> known_pods_;       // for which all claims were looked at
+  std::set<std::string> known_pods_;       // for which all claims were looked at, with success
   std::set<std::string> unusable_claims_;  // that were warned of
   int64_t next_look_ns_ = INT64_MIN, next_tell_ns_ = INT64_MIN;
-  int refusals_ = 0;  // by the agent, in a row
+  int64_t next_search_ns_ = INT64_MIN, next_warning_ns_ = INT64_MIN;  // of waiting pods
+  std::map<std::string, int64_t> waiting_since_ns_;                   // by pod
+  int refusals_ = 0;                                                  // by the agent, in a row
   base::Status last_told_;
 };
 

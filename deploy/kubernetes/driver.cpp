@@ -195,7 +195,8 @@ void Driver::LookAtAgent() {
     if (restored.ok()) agent_instance_ = status->agent_instance;
     WarnOnce(restore_warning_, restored);
   }
-  WarnOnce(note_warning_, preparer_->NotePods(status->pods, base::NowNs(CLOCK_MONOTONIC)));
+  WarnOnce(note_warning_,
+           preparer_->NotePods(status->pods, base::NowNs(CLOCK_MONOTONIC), status->waiting_pods));
 }
 
 void Driver::OfferDevices() {

@@ -50,7 +50,7 @@ base::Result<NodeStatus> ParseStatus(std::string_view text) {
       if (job.contains("pod_uid")) status.pods.insert(job["pod_uid"].get<std::string>());
     }
     for (const json& pod : document.value("waiting_pods", json::array()))
-      status.pods.insert(pod.get<std::string>());
+      status.waiting_pods.insert(pod.get<std::string>());
     return status;
   } catch (const json::exception& wrong) {
     return base::Error{"the agent's status is not understood", wrong.what(),

@@ -27,8 +27,9 @@ struct NodeStatus {
   std::vector<Gpu> gpus;  // without bus ids
   bool draining = false;
   std::string agent_instance;  // another one after each start
-  // Uids of pods with processes under the agent, or that it refuses until it is told of them.
-  std::set<std::string> pods;
+  // Uids of pods: with processes under the agent, and those that it refuses until it is told of
+  // them.
+  std::set<std::string> pods, waiting_pods;
 };
 
 // `json`: what `spillway status --json` prints.

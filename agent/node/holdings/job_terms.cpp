@@ -54,7 +54,7 @@ void JobTerms::ApplyStated(const Job& job, Terms& terms, int64_t memory_bytes) c
 }
 
 void JobTerms::ApplyAllocations(const Job& job, Terms& terms) const {
-  const TermsChange limits = allocations_.LimitsOf(job.key);
+  const TermsChange limits = allocations_.LimitsOf(job.key, job.id);
   terms.memory.limit = std::min(terms.memory.limit, limits.limit_bytes.value_or(INT64_MAX));
   terms.host.limit = std::min(terms.host.limit, limits.host_limit_bytes.value_or(INT64_MAX));
 }

@@ -190,8 +190,7 @@ Done Operators::Do(const protocol::OpenListener& wanted, std::optional<protocol:
   const base::Result<std::string> socket = parts_.services->OpenListener(name);
   const base::Status saved = socket ? parts_.services->SaveState() : socket.status();
   if (!saved.ok()) {
-    if (is_new && parts_.allocations->Close(name))
-      static_cast<void>(parts_.services->CloseListener(name));
+    if (is_new && CloseAllocation(name)) static_cast<void>(parts_.services->CloseListener(name));
     return {Outcome::kRefused, saved.text()};
   }
   for (const std::string& job : parts_.allocations->JobsOf(name)) RefreshTermsOf(job);
@@ -203,12 +202,19 @@ Done Operators::Do(const protocol::OpenListener& wanted, std::optional<protocol:
 Done Operators::Do(const protocol::CloseListener& wanted) {
   const std::string name(wanted.allocation.view());
   const std::vector<std::string> jobs = parts_.allocations->JobsOf(name);
-  if (!parts_.allocations->Close(name))
+  if (!CloseAllocation(name))
     return {Outcome::kUnknownJob, "no allocation " + name + " is open here"};
   const std::string left = parts_.services->CloseListener(name).text();
   for (const std::string& job : jobs) RefreshTermsOf(job);
   const std::string not_saved = WhyNotSaved();
   return {Outcome::kDone, not_saved.empty() ? left : not_saved};
+}
+
+bool Operators::CloseAllocation(const std::string& name) {
+  return parts_.allocations->Close(name, [&](const std::string& key) -> std::optional<JobId> {
+    const Job* const job = parts_.table->FindJobByKey(key);
+    return job == nullptr ? std::nullopt : std::optional(job->id);
+  });
 }
 
 void Operators::RefreshTermsOf(const std::string& key) {

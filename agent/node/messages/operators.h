@@ -57,6 +57,7 @@ class Operators {
   protocol::Done Do(const protocol::ForgetJob& wanted, std::optional<protocol::Message>* answer);
   protocol::Done Do(const protocol::OpenListener& wanted, std::optional<protocol::Message>* answer);
   protocol::Done Do(const protocol::CloseListener& wanted);
+  bool CloseAllocation(const std::string& name);
   void RefreshTermsOf(const std::string& key);
   std::string WhyNotSaved();
 

@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import agent_test  # noqa: E402
@@ -119,6 +120,44 @@ class JobSocketTest(JobSocketFixture):
         self.stop(signal.SIGKILL)
         self.start()
         self.assertFalse(path.parent.exists())
+
+    @unittest.skipIf(os.geteuid() != 0, "only root runs something as another user")
+    def test_an_operator_opens_an_allocation_below_a_folder_that_only_the_agent_passes(self):
+        path = self.folder / "spillway.toml"
+        path.write_text(path.read_text().replace("[agent]\n", "[agent]\noperators = [65534]\nsocket_mode = 0o666\n", 1))
+        self.folder.chmod(0o755)
+        self.start()
+        command = agent_test.BUILD / "bin/spillway", "cdi", "--allocation", "a", "--socket", self.path
+        ran = subprocess.run(command, capture_output=True, text=True, user=65534, group=65534, extra_groups=[])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        folder = self.folder.resolve() / "allocations"
+        self.assertEqual(json.loads(ran.stdout)["devices"][0]["containerEdits"]["mounts"][1]["hostPath"], str(folder / "a"))
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        self.assertNotEqual(subprocess.run(["ls", folder / "a"], capture_output=True, user=65534, group=65534, extra_groups=[]).returncode, 0)
+
+    def test_a_socket_that_could_not_be_made_at_the_start_is_made_later(self):
+        self.start()
+        self.assertEqual(self.allocation().returncode, 0)
+        self.stop()
+        path = self.folder / "allocations/a/agent.sock"
+        path.parent.rmdir()
+        path.parent.touch()
+        self.start()
+        self.assertEqual(self.log().count("allocation a has no socket"), 1, self.log())
+        path.parent.unlink()
+        self.assertTrue(agent_test.wait_for(path.exists, bool, 30))
+        self.assertIn("is in no container", self.refused_at(path))
+        self.assertEqual(self.log().count("allocation a has no socket"), 1)
+
+    def test_after_a_reboot_its_file_goes_too(self):
+        self.start()
+        file = self.folder / "cdi.json"
+        self.assertEqual(self.allocation("-o", file).returncode, 0)
+        self.assertEqual(self.allocation("--close").returncode, 0)
+        self.assertEqual(self.at_the_jobs("cdi", "--allocation", "a", "--close", "-o", file).returncode, 3)
+        self.assertTrue(file.exists(), "who may not close leaves it")
+        self.assertEqual(self.allocation("--close", "-o", file).returncode, 3)
+        self.assertFalse(file.exists())
 
     def test_nobody_opens_an_allocation_through_the_jobs_socket(self):
         self.start()

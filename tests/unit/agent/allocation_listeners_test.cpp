@@ -52,6 +52,9 @@ TEST_F(AllocationListenersTest, EachHasAFolderWithItsSocketAlone) {
   struct stat facts {};
   stat((folder_ + "/allocations/a").c_str(), &facts);
   EXPECT_EQ(facts.st_mode & 0777, 0755U);
+  // Regression: local users reached every container's socket by its path.
+  stat((folder_ + "/allocations").c_str(), &facts);
+  EXPECT_EQ(facts.st_mode & 0777, 0700U);
   stat(PathOf("a").c_str(), &facts);
   EXPECT_EQ(facts.st_mode & 0777, 0666U);
 
@@ -108,6 +111,44 @@ TEST_F(AllocationListenersTest, AFolderThatOthersCanChangeIsRefused) {
   fs::permissions(folder_ + "/allocations/a", fs::perms::all);
   EXPECT_FALSE(listeners.Open("a", PathOf("a")).ok());
   EXPECT_TRUE(fs::is_empty(folder_ + "/elsewhere"));
+}
+
+// Regression: an agent under another user refused the folder, and an open one stayed open.
+TEST_F(AllocationListenersTest, AFolderThatAnEarlierAgentLeftBecomesOurs) {
+  for (const std::string& folder : {folder_ + "/allocations", folder_ + "/allocations/a"}) {
+    fs::create_directory(folder);
+    fs::permissions(folder, fs::perms(0755));
+    if (geteuid() == 0) {
+      ASSERT_EQ(chown(folder.c_str(), 4242, 4242), 0);
+    }
+  }
+  const ino_t before = FolderOf("a");
+  AllocationListeners listeners;
+  const auto opened = listeners.Open("a", PathOf("a"));
+  ASSERT_TRUE(opened.ok()) << opened.text();
+  EXPECT_EQ(FolderOf("a"), before) << "containers have mounted it";
+  for (const auto& [folder, mode] : {std::pair("/allocations", 0700U), {"/allocations/a", 0755U}}) {
+    struct stat facts {};
+    stat((folder_ + folder).c_str(), &facts);
+    EXPECT_EQ(facts.st_mode & 07777, mode) << folder;
+    EXPECT_EQ(facts.st_uid, geteuid()) << folder;
+  }
+}
+
+// Regression: it removed the folder that running containers had mounted.
+TEST_F(AllocationListenersTest, AFailedOpenLeavesAFolderThatWasThere) {
+  fs::create_directories(folder_ + "/allocations/a");
+  fs::permissions(folder_ + "/allocations/a", fs::perms(0755));
+  const ino_t before = FolderOf("a");
+  AllocationListeners listeners;
+  for (const char* const name : {"a", "b"}) {
+    const std::string too_long = folder_ + "/allocations/" + name + "/" + std::string(200, 's');
+    EXPECT_FALSE(listeners.Open(name, too_long).ok());
+  }
+  EXPECT_TRUE(fs::is_directory(folder_ + "/allocations/a"));
+  EXPECT_FALSE(fs::exists(folder_ + "/allocations/b")) << "it has made this one itself";
+  ASSERT_TRUE(listeners.Open("a", PathOf("a")).ok());
+  EXPECT_EQ(FolderOf("a"), before);
 }
 
 TEST_F(AllocationListenersTest, NeedsAPathThatASocketCanHave) {

@@ -1,4 +1,5 @@
 // Sessions that come through an allocation's socket.
+#include "agent/node/holdings/allocations.h"
 #include "tests/unit/agent/node_client.h"
 
 namespace spillway::agent {
@@ -121,14 +122,61 @@ TEST_F(NodeAllocationsTest, ByAnAllocationsSocketNobodyOperatesTheNode) {
   EXPECT_TRUE(node_->allocations().at("a").jobs.empty()) << "a question takes nothing";
 }
 
-TEST_F(NodeAllocationsTest, LivingSessionsOutliveTheClose) {
+// Regression: a container had the whole device once its allocation was closed.
+TEST_F(NodeAllocationsTest, RunningJobsKeepTheirLimitsAfterTheClose) {
   Open("a", kGiB);
   EXPECT_EQ(BudgetBy("a", InContainer("1")), kGiB);
   EXPECT_EQ(Ask<protocol::Done>(protocol::CloseListener{"a"}).outcome, protocol::Outcome::kDone);
   EXPECT_TRUE(world_.open.empty());
+  Settle();
   EXPECT_EQ(BudgetedBytes(), kGiB);
+  protocol::Message news;
+  EXPECT_FALSE(clients_.back()->Receive(&news)) << protocol::NameOf(news);
+  EXPECT_FALSE(clients_.back()->IsClosed());
   EXPECT_EQ(Ask<protocol::Done>(protocol::CloseListener{"a"}).outcome,
             protocol::Outcome::kUnknownJob);
+  for (auto& client : clients_) client->Dies();
+  Settle();
+  EXPECT_GT(BudgetBy("", InContainer("1")), kGiB) << "another job: nobody bounds it";
+}
+
+TEST_F(NodeAllocationsTest, ANewAllocationReplacesTheLimitsOfAClosedOne) {
+  Open("a", kGiB);
+  EXPECT_EQ(BudgetBy("a", InContainer("1")), kGiB);
+  Ask<protocol::Done>(protocol::CloseListener{"a"});
+  Ask<protocol::ListenerPlace>(
+      protocol::OpenListener{.allocation = "b", .job = "container-1", .limit_bytes = 2 * kGiB});
+  Settle();
+  EXPECT_EQ(BudgetedBytes(), 2 * kGiB);
+}
+
+// Regression: any of a node's jobs could take a container's allocation, and its place among those
+// that the agent remembers.
+TEST_F(NodeAllocationsTest, AJobOfSlurmTakesNoAllocationThatDoesNotNameIt) {
+  Open("a");
+  auto process = NewProcess(0);
+  world_.identities[process->pid] = {"slurm-7", "slurm-7", JobSource::kSlurm, "", "train", "7"};
+  EXPECT_EQ(BudgetBy("a", process), 0);
+  EXPECT_GT(BudgetBy("a", InContainer("1")), 0);
+  Ask<protocol::ListenerPlace>(protocol::OpenListener{.allocation = "b", .job = "slurm-7"});
+  EXPECT_GT(BudgetBy("b", process), 0);
+}
+
+TEST(AllocationsTest, OthersThatAreRefusedKeepNoPodFromBeingHeard) {
+  Allocations allocations;
+  ASSERT_TRUE(allocations.Open({.allocation = "a", .job = "pod-1"}).ok());
+  const auto refuse = [&](const std::string& prefix, JobSource source, size_t number, int64_t now) {
+    const std::string id = std::to_string(number), key = prefix + id;
+    return allocations.NoteRefused("a", {key, key, source, "", "train", id}, now);
+  };
+  for (size_t i = 0; i < Allocations::kMostRefused; ++i)
+    EXPECT_TRUE(refuse("local-", JobSource::kLocal, i, 0));
+  EXPECT_FALSE(refuse("pod-", JobSource::kKubernetes, 2, 1)) << "the log has enough lines";
+  EXPECT_EQ(allocations.WaitingPods(1), std::vector<std::string>{"2"});
+  for (size_t i = 0; i < Allocations::kMostRefused; ++i)
+    refuse("pod-", JobSource::kKubernetes, 100 + i, 2);
+  EXPECT_EQ(allocations.WaitingPods(2).size(), Allocations::kMostRefused);
+  EXPECT_EQ(allocations.WaitingPods(2).front(), "100") << "pod 2 was the oldest";
 }
 
 TEST_F(NodeAllocationsTest, WhatTheNextAgentWouldNotKnowIsNotOpened) {

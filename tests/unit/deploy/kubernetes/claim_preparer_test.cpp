@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,7 +15,7 @@ namespace spillway::kubernetes {
 namespace {
 
 constexpr int64_t kGi = int64_t{1} << 30;
-constexpr int64_t kMinuteNs = 60'000'000'000;
+constexpr int64_t kSecondNs = 1'000'000'000, kMinuteNs = 60 * kSecondNs;
 constexpr char kPod[] = "1111", kOtherPod[] = "2222";
 
 class ClaimPreparerTest : public testing::Test {
@@ -52,6 +53,7 @@ class ClaimPreparerTest : public testing::Test {
 
   base::Result<Claim> GetClaim(const ClaimName& name) {
     ++gets_;
+    if (during_get_) during_get_();
     EXPECT_TRUE(file_.Open(0).ok()) << "others wait while the API server is asked";
     if (is_api_away_) return base::Error{"no answer"};
     const auto claim = api_.find(name.name);
@@ -102,6 +104,7 @@ class ClaimPreparerTest : public testing::Test {
   bool is_agent_away_ = false, is_agent_older_ = false, is_api_away_ = false;
   std::map<std::string, std::set<std::string>> listeners_;  // at the agent: pods by claim
   int gets_ = 0;
+  std::function<void()> during_get_;
   std::vector<Told> told_;
   std::vector<std::string> warnings_;
   std::vector<Gpu> gpus_ = {{.uuid = "GPU-1", .memory_bytes = 100 * kGi},
@@ -439,7 +442,6 @@ TEST_F(ClaimPreparerTest, ANewAllocationIsKubeletsToPrepare) {
 
 // Regression: what the agent refuses for good was stated every second.
 TEST_F(ClaimPreparerTest, ARefusalIsTriedAgainAtGrowingIntervals) {
-  constexpr int64_t kSecondNs = 1'000'000'000;
   ClaimPreparer preparer = Preparer();
   preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
   AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
@@ -477,6 +479,37 @@ TEST_F(ClaimPreparerTest, LooksAgainIfTheApiServerWasAway) {
   is_api_away_ = true;
   EXPECT_EQ(preparer.NotePods({kPod, kOtherPod}, 0).text(), "no answer");
   is_api_away_ = false;
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 1).ok());
+  EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
+}
+
+// Regression: a pod that the first look missed waited for ever.
+TEST_F(ClaimPreparerTest, APodThatWaitsIsLookedForAgain) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  gets_ = 0;
+  for (int second = 0; second < 85; ++second)
+    EXPECT_TRUE(preparer.NotePods({kPod}, second * kSecondNs, {kOtherPod}).ok());
+  EXPECT_EQ(gets_, 85 / 5);
+  EXPECT_EQ(warnings_, std::vector<std::string>{"pod 2222 waits at the socket of a claim that is "
+                                                "not reserved for it"});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  EXPECT_TRUE(preparer.NotePods({kPod}, 85 * kSecondNs, {kOtherPod}).ok());
+  EXPECT_EQ(listeners_["a-0"].count(kOtherPod), 1U);
+}
+
+// Regression: what could not be saved, or had changed meanwhile, was not looked for again.
+TEST_F(ClaimPreparerTest, LooksAgainIfWhatItFoundWasNotTaken) {
+  ClaimPreparer preparer = Preparer();
+  preparer.Prepare({AddClaim("a", "gpu-1", 8 * kGi)});
+  AddClaim("a", "gpu-1", 8 * kGi, {kPod, kOtherPod});
+  during_get_ = [&] {
+    auto access = file_.Open(0);
+    access->state.claims.at("a-0").job_socket = "/elsewhere/agent.sock";
+    EXPECT_TRUE(access->SaveIfChanged().ok());
+  };
+  EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 0).ok());
+  during_get_ = nullptr;
   EXPECT_TRUE(preparer.NotePods({kPod, kOtherPod}, 1).ok());
   EXPECT_EQ(Guaranteed(kOtherPod), 4 * kGi);
 }

@@ -94,7 +94,8 @@ TEST(NodeDevicesTest, ReadsTheAgentsStatus) {
   EXPECT_EQ(status->gpus,
             (std::vector<Gpu>{{.uuid = "GPU-AA", .model = "H200", .memory_bytes = 1024}}));
   EXPECT_TRUE(status->draining);
-  EXPECT_EQ(status->pods, (std::set<std::string>{"1234-5", "6-7"}));
+  EXPECT_EQ(status->pods, (std::set<std::string>{"1234-5"}));
+  EXPECT_EQ(status->waiting_pods, (std::set<std::string>{"6-7"}));
   EXPECT_EQ(DeviceNameOf("GPU-AA_1"), "gpu-aa-1");
   EXPECT_FALSE(ParseStatus(R"({"devices": 5})").ok());
 }
