@@ -25,6 +25,13 @@ class AllocationsTest : public testing::Test {
   bool Enters(const std::string& name, const JobIdentity& job) {
     return !allocations_.Enter(name, job);
   }
+  // `running`: the job of any key; none: nothing runs.
+  bool Close(const std::string& name, std::optional<JobId> running = std::nullopt) {
+    return allocations_.Close(name, [&](const std::string&) { return running; });
+  }
+  TermsChange LimitsOf(const std::string& key, JobId job = {}) {
+    return allocations_.LimitsOf(key, job);
+  }
   std::string WhyNot(const OpenListener& wanted) { return allocations_.Open(wanted).text(); }
 
   Allocations allocations_;
@@ -37,8 +44,8 @@ TEST_F(AllocationsTest, TheFirstContainerHasItUntilItIsClosed) {
   EXPECT_FALSE(Enters("a", ContainerOf("2")));
   EXPECT_FALSE(Enters("a", PodOf("5")));
 
-  EXPECT_TRUE(allocations_.Close("a"));
-  EXPECT_FALSE(allocations_.Close("a"));
+  EXPECT_TRUE(Close("a"));
+  EXPECT_FALSE(Close("a"));
   EXPECT_FALSE(Enters("a", ContainerOf("1")));
 
   Open("a");
@@ -105,13 +112,20 @@ TEST_F(AllocationsTest, ItsLimitsBindItsJobsAndTheLeastCounts) {
   EXPECT_TRUE(
       allocations_.Open({.allocation = "b", .job = "pod-5", .limit_bytes = 6, .host_bytes = 9})
           .ok());
-  EXPECT_EQ(allocations_.LimitsOf("pod-5").limit_bytes, 6);
-  EXPECT_EQ(allocations_.LimitsOf("pod-5").host_limit_bytes, 9);
-  EXPECT_EQ(allocations_.LimitsOf("pod-6"), TermsChange{});
+  EXPECT_EQ(LimitsOf("pod-5").limit_bytes, 6);
+  EXPECT_EQ(LimitsOf("pod-5").host_limit_bytes, 9);
+  EXPECT_EQ(LimitsOf("pod-6"), TermsChange{});
   EXPECT_TRUE(allocations_.Open({.allocation = "b"}).ok()) << "what is not stated stays";
-  EXPECT_EQ(allocations_.LimitsOf("pod-5").limit_bytes, 6);
-  allocations_.Close("b");
-  EXPECT_EQ(allocations_.LimitsOf("pod-5").limit_bytes, 8);
+  EXPECT_EQ(LimitsOf("pod-5").limit_bytes, 6);
+  Close("b");
+  EXPECT_EQ(LimitsOf("pod-5").limit_bytes, 8);
+}
+
+TEST_F(AllocationsTest, AClosedOnesLimitsBindItsRunningJob) {
+  EXPECT_TRUE(allocations_.Open({.allocation = "a", .job = "pod-5", .limit_bytes = 8}).ok());
+  Close("a", JobId{7});
+  EXPECT_EQ(LimitsOf("pod-5", JobId{7}).limit_bytes, 8);
+  EXPECT_EQ(LimitsOf("pod-5", JobId{8}), TermsChange{}) << "its next job";
 }
 
 TEST_F(AllocationsTest, RefusesWhatCannotBe) {
