@@ -71,50 +71,49 @@ std::string Describe(const NodeFile& file) {
          ",\"processes\":" + List(state.slots_used, slot) + "}\n";
 }
 
+// Calls `read` with the machine's state, under its lock. An error if there is no such machine.
+template <class Read>
+base::Status ReadNode(const std::string& path, Read read) {
+  const base::Result<NodeFile*> opened = OpenNodeFile(path);
+  if (!opened) return opened.status();
+  NodeFile* const file = *opened;
+  {
+    const NodeLock lock(*file);
+    read(*file);
+  }
+  munmap(file, sizeof(NodeFile));
+  return base::Ok();
+}
+
 }  // namespace
 
 std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device) {
   std::vector<NodeProcess> processes;
-  const base::Result<NodeFile*> opened = OpenNodeFile(path);
-  if (!opened) return processes;
-  NodeFile* const file = *opened;
-  {
-    const NodeLock lock(*file);
-    Sweep(*file, Whom::kAll);
-    for (const Slot& slot : file->state.slots) {
+  static_cast<void>(ReadNode(path, [&](NodeFile& file) {
+    Sweep(file, Whom::kAll);
+    for (const Slot& slot : file.state.slots) {
       if (slot.state != SlotState::kPresent) continue;
       processes.push_back({slot.pid, slot.statistics.held_bytes[static_cast<std::size_t>(device)]});
     }
-  }
-  munmap(file, sizeof(NodeFile));
+  }));
   return processes;
 }
 
 NodeTime ReadNodeTime(const std::string& path, int device) {
-  const base::Result<NodeFile*> opened = OpenNodeFile(path);
-  if (!opened) return {};
-  NodeFile* const file = *opened;
   NodeTime time;
-  {
-    const NodeLock lock(*file);
-    const node::State& state = file->state;
-    time = {state.acted_ns, node::ComputingAt(state, device, state.acted_ns)};
-  }
-  munmap(file, sizeof(NodeFile));
+  static_cast<void>(ReadNode(path, [&](const NodeFile& file) {
+    time = {file.state.acted_ns, node::ComputingAt(file.state, device, file.state.acted_ns)};
+  }));
   return time;
 }
 
 base::Result<std::string> ReadNodeStatistics(const std::string& path) {
-  const base::Result<NodeFile*> opened = OpenNodeFile(path);
-  if (!opened) return opened.error();
-  NodeFile* const file = *opened;
   std::string json;
-  {
-    const NodeLock lock(*file);
-    Sweep(*file, Whom::kAll);
-    json = Describe(*file);
-  }
-  munmap(file, sizeof(NodeFile));
+  base::Status read = ReadNode(path, [&](NodeFile& file) {
+    Sweep(file, Whom::kAll);
+    json = Describe(file);
+  });
+  if (!read.ok()) return read;
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "protocol/socket_channel.h"
+#include "tests/support/scratch_folder.h"
 
 namespace spillway::agent {
 namespace {
@@ -15,12 +16,6 @@ namespace fs = std::filesystem;
 
 class AllocationListenersTest : public testing::Test {
  protected:
-  static std::string NewFolder() {
-    char name[] = "/tmp/spillway-listeners.XXXXXX";
-    return mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string PathOf(const std::string& name) const {
     return AllocationListeners::PathOf(name, folder_ + "/jobs/agent.sock").value_or("");
   }
@@ -33,7 +28,8 @@ class AllocationListenersTest : public testing::Test {
     return static_cast<bool>(protocol::ConnectTo(PathOf(name)));
   }
 
-  const std::string folder_ = NewFolder();
+  const test::ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
 };
 
 TEST_F(AllocationListenersTest, EachHasAFolderWithItsSocketAlone) {

@@ -6,8 +6,8 @@
 
 #include "cli/failure.h"
 #include "cli/script_file.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/unit/cli/elf_builder.h"
-#include "tests/unit/cli/scratch_folder.h"
 
 namespace spillway::cli {
 namespace {
@@ -30,51 +30,51 @@ std::string RefusalOf(const std::string& path, const Identity& identity) {
 std::string DynamicProgram() { return BuildElf({.interpreter = kOwnLoader}); }
 
 TEST(CommandTargetTest, DynamicProgramPasses) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   EXPECT_EQ(RefusalOf(folder.Write("program", DynamicProgram(), 0755), Me()), "accepted");
 }
 
 TEST(CommandTargetTest, StaticProgramIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   EXPECT_THAT(RefusalOf(folder.Write("program", BuildElf({}), 0755), Me()),
               HasSubstr("statically linked"));
 }
 
 TEST(CommandTargetTest, ForeignProgramIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path = folder.Write("program", BuildElf({.word_size = ELFCLASS32}), 0755);
   EXPECT_THAT(RefusalOf(path, Me()), HasSubstr("32-bit"));
 }
 
 TEST(CommandTargetTest, ProgramForMuslIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path =
       folder.Write("program", BuildElf({.interpreter = "/lib/ld-musl-x86_64.so.1"}), 0755);
   EXPECT_THAT(RefusalOf(path, Me()), HasSubstr("musl"));
 }
 
 TEST(CommandTargetTest, ProgramWithoutItsLoaderIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path =
       folder.Write("program", BuildElf({.interpreter = "/nowhere/ld.so"}), 0755);
   EXPECT_THAT(RefusalOf(path, Me()), HasSubstr("/nowhere/ld.so does not exist"));
 }
 
 TEST(CommandTargetTest, SetUserIdProgramIsRefusedUnlessItChangesNothing) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path = folder.Write("program", DynamicProgram(), 04755);
   EXPECT_THAT(RefusalOf(path, SomebodyElse()), HasSubstr("set-user-id"));
   EXPECT_EQ(RefusalOf(path, Me()), "accepted");
 }
 
 TEST(CommandTargetTest, SetGroupIdProgramIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path = folder.Write("program", DynamicProgram(), 02755);
   EXPECT_THAT(RefusalOf(path, SomebodyElse()), HasSubstr("set-group-id"));
 }
 
 TEST(CommandTargetTest, ScriptIsJudgedByItsInterpreter) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string interpreter = folder.Write("static-shell", BuildElf({}), 0755);
   EXPECT_EQ(RefusalOf(folder.Write("good", "#!/bin/sh\ntrue\n", 0755), Me()), "accepted");
   EXPECT_THAT(RefusalOf(folder.Write("bad", "#! " + interpreter + " -x\n", 0755), Me()),
@@ -84,13 +84,13 @@ TEST(CommandTargetTest, ScriptIsJudgedByItsInterpreter) {
 }
 
 TEST(CommandTargetTest, ScriptThatInterpretsItselfIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path = folder.Write("snake", "#!" + folder.path() + "/snake\n", 0755);
   EXPECT_THAT(RefusalOf(path, Me()), HasSubstr("does not end"));
 }
 
 TEST(CommandTargetTest, TextWithoutInterpreterIsRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   EXPECT_THAT(RefusalOf(folder.Write("notes", "hello\n", 0755), Me()),
               HasSubstr("neither an ELF program nor a script"));
   EXPECT_THAT(RefusalOf(folder.Write("empty", "", 0755), Me()), HasSubstr("neither"));
@@ -106,14 +106,14 @@ int ExitCodeOfFinding(const std::string& name) {
 }
 
 TEST(CommandTargetTest, FindsByPathAndByName) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string path = folder.Write("program", DynamicProgram(), 0755);
   EXPECT_EQ(FindCommand(path), path);
   EXPECT_THAT(FindCommand("sh"), HasSubstr("/sh"));
 }
 
 TEST(CommandTargetTest, ExitCodesAreThoseOfAShell) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   EXPECT_EQ(ExitCodeOfFinding(folder.path() + "/missing"), 127);
   EXPECT_EQ(ExitCodeOfFinding("no-such-command-anywhere"), 127);
   EXPECT_EQ(ExitCodeOfFinding(""), 127);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/cli/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace spillway::cli {
 namespace {
@@ -18,14 +18,14 @@ Finding FindingOn(const Findings& findings, const std::string& subject) {
   return {};
 }
 
-Findings ExamineTree(const ScratchFolder& root) {
+Findings ExamineTree(const test::ScratchFolder& root) {
   Findings findings;
   ExamineKernel(root.path(), findings);
   return findings;
 }
 
 TEST(DoctorTest, HealthyMachineIsOkThroughout) {
-  ScratchFolder root;
+  test::ScratchFolder root;
   root.Write("proc/meminfo", "MemTotal:       65536000 kB\nMemAvailable:   33554432 kB\n");
   root.Write("proc/sys/vm/max_map_count", "65530\n");
   root.Write("proc/sys/vm/overcommit_memory", "0\n");
@@ -37,7 +37,7 @@ TEST(DoctorTest, HealthyMachineIsOkThroughout) {
 }
 
 TEST(DoctorTest, TightMachineGetsWarningsWithRemedies) {
-  ScratchFolder root;
+  test::ScratchFolder root;
   root.Write("proc/meminfo", "MemAvailable:   1048576 kB\n");
   root.Write("proc/sys/vm/max_map_count", "1000\n");
   root.Write("proc/sys/vm/overcommit_memory", "2\n");
@@ -50,7 +50,7 @@ TEST(DoctorTest, TightMachineGetsWarningsWithRemedies) {
 }
 
 TEST(DoctorTest, ControlGroupLimitCountsWhenItIsLower) {
-  ScratchFolder root;
+  test::ScratchFolder root;
   root.Write("proc/meminfo", "MemAvailable:   33554432 kB\n");
   root.Write("sys/fs/cgroup/memory.max", "1073741824\n");
   EXPECT_EQ(FindingOn(ExamineTree(root), "host memory").level, Level::kWarning);
@@ -69,7 +69,7 @@ TEST(DoctorTest, MissingLibraryIsAProblem) {
 
 TEST(DoctorTest, LibraryThatTheLoaderRefusesIsAProblem) {
   // Given a file that is no shared object; the loader reports it and continues
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   Findings findings;
   ExamineInstallation({.executable = "/x/bin/spillway",
                        .preload_library = folder.Write("libspillway.so", "not ELF"),

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/unit/cli/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace spillway::cli {
 namespace {
@@ -27,7 +27,7 @@ class FrameworksTest : public Test {
         "from typing import Optional\n__version__ = '" + version + "'\ncuda = None\n");
   }
 
-  ScratchFolder folder_;
+  test::ScratchFolder folder_;
 };
 
 TEST_F(FrameworksTest, FindsPyTorchInAVirtualEnvironment) {

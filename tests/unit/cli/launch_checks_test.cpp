@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "cli/failure.h"
-#include "tests/unit/cli/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace spillway::cli {
 namespace {
@@ -89,7 +89,7 @@ TEST_F(NestingTest, PreloadSetByHandIsRefused) {
 }
 
 TEST(PreloadLibraryTest, MissingOrUnusablePathsAreRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   Installation installation;
   installation.preload_library = folder.path() + "/lib/libspillway.so";
   EXPECT_THAT(RefusalOf([&] { CheckPreloadLibrary(installation); }), HasSubstr("No such file"));
@@ -101,7 +101,7 @@ TEST(PreloadLibraryTest, MissingOrUnusablePathsAreRefused) {
 }
 
 TEST(SimulatorTest, UnknownProfileErrorListsExistingProfiles) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   folder.Write("libcuda.so.1", "x");
   folder.Write("profiles/h200.profile", "x");
   const std::string own = folder.Write("profiles/a100.profile", "x");
@@ -114,7 +114,7 @@ TEST(SimulatorTest, UnknownProfileErrorListsExistingProfiles) {
 }
 
 TEST(SimulatorTest, MissingSimulatorSaysHowToBuildIt) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   Installation installation;
   installation.simulator_folder = folder.path();
   EXPECT_THAT(RefusalOf([&] { CheckSimulator(installation, "h200"); }),
@@ -144,7 +144,7 @@ TEST(AcceleratorTest, EveryFailureNamesARemedy) {
 }
 
 TEST(ReportTest, OldReportsAreRemovedAndBadPlacesRefused) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   const std::string old = folder.Write("report.json", "{}");
   EXPECT_EQ(ClearFile(old, "report"), old);
   EXPECT_NE(access(old.c_str(), F_OK), 0);

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/unit/cli/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace spillway::cli {
 namespace {
@@ -26,13 +26,13 @@ TEST(PeakStoreTest, KeysAreStableAcrossVersions) {
 }
 
 TEST(PeakStoreTest, ReadsOnePositiveNumber) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   EXPECT_EQ(ReadPeakBytes(folder.Write("good", "268435456\n")), 268435456U);
   EXPECT_EQ(ReadPeakBytes(folder.Write("bare", "17")), 17U);
 }
 
 TEST(PeakStoreTest, OtherTextIsNoPeak) {
-  ScratchFolder folder;
+  test::ScratchFolder folder;
   EXPECT_EQ(ReadPeakBytes(folder.path() + "/missing"), std::nullopt);
   for (const char* text :
        {"", "\n", "0\n", "-5\n", "12 MiB\n", "99999999999999999999999\n", "abc\n"}) {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace spillway::cli {
+namespace spillway::test {
 
 class ScratchFolder {
  public:
@@ -36,4 +36,4 @@ class ScratchFolder {
   std::string path_;
 };
 
-}  // namespace spillway::cli
+}  // namespace spillway::test
