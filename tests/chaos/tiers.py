@@ -66,8 +66,8 @@ class Life:
         self.machine = node_agent.Machine(build, folder, capacity_bytes=CAPACITY_BYTES + RESERVE_BYTES)
         spill = disk / "spill"
         spill.mkdir(mode=0o700, exist_ok=True)
-        turns = "auto" if seed % 3 == 0 else "always"
-        more = (f'[defaults]\nfloor = {FLOOR}\nturns = "{turns}"\n[turns]\nquantum_ms = 1000\ncost_factor = 1\n'
+        self.turns_rule = "auto" if seed % 3 == 0 else "always"
+        more = (f'[defaults]\nfloor = {FLOOR}\nturns = "{self.turns_rule}"\n[turns]\nquantum_ms = 1000\ncost_factor = 1\n'
                 f'[host]\nmemory = "{POOL_BYTES // MIB}MiB"\nslab = "4MiB"\nhuge_pages = false\nspill_folder = "{spill}"\n'
                 f'spill_bytes = {QUOTA_BYTES}\nspill_after_ms = 200\nspill_in_memory = true\n')
         self.config = node_agent.configuration("h200", CAPACITY_BYTES, more, resume_ms=RESUME_MS)
@@ -152,6 +152,8 @@ class Life:
             self.jobs.append(Job(self, number))
         self.agent.configure(self.config)
         self.await_first_naps()
+        if self.turns_rule == "always":
+            self.await_files()
         for _ in range(EVENTS):
             while True:
                 event = self.random.choice(self.EVENTS)
@@ -168,6 +170,15 @@ class Life:
             if time.monotonic() > deadline:
                 raise Harm("the models do not begin")
             time.sleep(0.02)
+
+    def await_files(self):
+        """Of three jobs that sleep two are evicted, and host memory holds one."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.most_stored == 0:
+            if time.monotonic() > deadline:
+                raise Harm(f"nothing is stored in files: {self.agent.command('status', '--json').stdout}")
+            time.sleep(0.02)
+            self.check()
 
     def recover(self, bare):
         self.free_disk()
