@@ -41,6 +41,7 @@ SCHEDULED_WAYS = [  # what takes turns, schedule by schedule: options of program
     (["--features", "graphs,structures,pointers"], {"SPILLWAY_PARK": "host"}),
 ]
 PLANNED_SEEDS = [seed for seed in range(1, 301) if (seed - 1) % BATCH_SEEDS < 5]  # some of each way to plan
+LONG_SEEDS = 3  # of a batch, where a seed takes seconds
 MUTANT_BATCH_SEEDS = 5  # most rules are missed at once
 MUTANT_QUIET_S = 8  # a broken build may hang in many seeds
 
@@ -137,8 +138,8 @@ def check_plans(bench, arguments):
     """The main check with plans: learned by the calling threads, so that every run is the same."""
     plain = bench.options if arguments.features is not None else bench.options + ["--features", ""]  # objects do not repeat
     parts = batches(arguments.seeds or PLANNED_SEEDS)
-    tasks = [] if arguments.features is not None else [holding_task(bench, part) for part in parts[::4]]
-    tasks += [] if arguments.features is not None else [own_task(bench, part) for part in parts[1::6]]
+    tasks = [] if arguments.features is not None else [holding_task(bench, part[:LONG_SEEDS]) for part in parts[::4]]
+    tasks += [] if arguments.features is not None else [own_task(bench, part[:LONG_SEEDS]) for part in parts[1::6]]
     for i, part in enumerate(parts):
         budget = (64, 80, 96)[i % 3] * MIB
         settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_STRATEGY": STRATEGIES[i % len(STRATEGIES)]}

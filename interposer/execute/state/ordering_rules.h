@@ -85,10 +85,10 @@ SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/po
 // Memory that a call uses parked keeps that mapping until the call is complete.
 SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // --first 3 SPILLWAY_BUDGET_SCHEDULE=narrow --features '' --iterations 6
 // While evicted memory is parked, mappings change only while the device is idle.
-SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // --first 1..5 SPILLWAY_PARK=host --features structures,pointers
+SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // --first 36 SPILLWAY_PARK=host --features structures,pointers
 
 // A plan does not evict what a call in progress names.
-SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --first 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --first 2 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 // Data that was only read, as far as experiments showed, is compared with its host copy.
 SPILLWAY_ORDERING_RULE(kContentIsCompared);  // elsewhere: tests/unit/interposer/known_by_content_test.cpp
 // A launch is repeated only if it changed nothing but what it fills.
@@ -96,7 +96,7 @@ SPILLWAY_ORDERING_RULE(kRepetitionsChangeNothing);  // elsewhere: tests/unit/int
 // A record is used only if its memory is as it was before launches that presumably read it.
 SPILLWAY_ORDERING_RULE(kPresumedReadsAreCompared);  // elsewhere: tests/unit/interposer/presumed_reads_test.cpp
 // Data that a plan evicts is copied unless the host has it, whatever the plan expects.
-SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --first 6..10 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --first 9 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 
 // Memory freed in stream order is reused only after that stream's earlier work.
 SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // --first 6..10 SPILLWAY_PARK=off --features ''
@@ -108,7 +108,7 @@ SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // --first 1 SPILLWAY_PARK=off --f
 // Memory that an instantiated graph names is resident for its launches.
 SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --first 1 --features graphs --iterations 8 SPILLWAY_PARK=off
 // An updated graph names what it was updated with.
-SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --first 6..10 --features graphs --iterations 8 SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --first 11 --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph may write what one of its nodes may write, whatever its copies and sets do there.
 SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --first 11 --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
 // Memory that a disabled node would overwrite keeps its bytes.
