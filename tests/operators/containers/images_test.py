@@ -21,6 +21,7 @@ sys.path += [str(TESTS / "integration/agent"), str(TESTS / "operators/packages")
 import agent_test  # noqa: E402
 import fresh_root  # noqa: E402
 import packing  # noqa: E402
+import skips  # noqa: E402
 
 try:
     import yaml
@@ -33,7 +34,6 @@ BUILDERS = "podman", "buildah"
 # The packages that each Containerfile copies: the builders read the whole context.
 AGENT = "container", ("spillway", "spillway-agent")
 KUBERNETES = "kubernetes/image", ("spillway", "spillway-agent", "spillway-kubernetes")
-SKIPPED = 77
 UUID = "GPU-01000000-0000-0000-0000-000000000000"
 
 
@@ -149,7 +149,7 @@ class ImagesTest(unittest.TestCase):
         self.addCleanup(agent.terminate)
 
         def status():
-            return subprocess.run([agent_test.BUILD / "bin/spillway", "status", "--socket", shared / "agent.sock"], capture_output=True, text=True)
+            return subprocess.run([packing.BUILD / "bin/spillway", "status", "--socket", shared / "agent.sock"], capture_output=True, text=True)
 
         seen = agent_test.wait_for(status, lambda ran: ran.returncode == 0, 60)
         self.assertIn("15.5 GiB", seen.stdout, seen.stderr)  # less the reserve
@@ -158,11 +158,11 @@ class ImagesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
-    packing.use(parser.parse_known_args()[0].build)
+    options, rest = parser.parse_known_args()
+    packing.use(options.build)
     reason = why_not()
     if reason:
-        print(reason)
-        sys.exit(SKIPPED)
-    agent_test.main()
+        skips.leave_out(reason)
+    skips.main(rest)

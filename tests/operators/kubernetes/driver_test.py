@@ -2,7 +2,7 @@
 """The DRA driver and the device plugin, between a fake kubelet over real gRPC, a fake API server over real HTTP, and the real
 spillwayd.
 
-    usage: driver_test.py --build BUILD [--why-not] [unittest arguments]
+    usage: driver_test.py --build BUILD [unittest arguments]
 """
 import json
 import os
