@@ -23,6 +23,10 @@ class _Result(unittest.TextTestResult):
         self.passed += err is None
 
 
+class _Runner(unittest.TextTestRunner):
+    resultclass = _Result
+
+
 def leave_out(reason):
     """Ends the program, when it can run no test."""
     print(LEFT_OUT + reason, flush=True)
@@ -36,9 +40,7 @@ def name_of(test):
 
 def run(arguments=(), module="__main__", **options):
     """Runs the module's tests; the exit code."""
-    runner = unittest.TextTestRunner(resultclass=_Result, verbosity=options.pop("verbosity", 1), warnings=options.pop("warnings", None),
-                                     failfast=options.pop("failfast", False))
-    result = unittest.main(module=module, argv=[sys.argv[0], *arguments], testRunner=runner, exit=False, **options).result
+    result = unittest.main(module=module, argv=[sys.argv[0], *arguments], testRunner=_Runner, exit=False, **options).result
     sys.stderr.flush()
     for test, reason in result.skipped:
         print(f"{LEFT_OUT}{name_of(test)}: {' '.join(reason.split())}", flush=True)
