@@ -58,6 +58,13 @@ def functions_with_exit_destructors(library):
     return found - {"atexit", "__cxa_atexit@plt"}
 
 
+def why_not(file):
+    """Why the file cannot be checked; empty: it can."""
+    if Path(file).name not in MOST_GLIBC:
+        return f"{file}: no limit is known for this file, only for {', '.join(MOST_GLIBC)}"
+    return "" if Path(file).is_file() else f"{file}: there is no such file"
+
+
 def glibc_faults(file):
     if platform.libc_ver()[1] != CHECKED_GLIBC:
         return []
@@ -92,6 +99,10 @@ def list_faults(library):
 def main(arguments):
     only_glibc = arguments[:1] == ["--glibc"]
     files = arguments[1:] if only_glibc else arguments
+    refusals = [reason for reason in map(why_not, files) if reason]
+    if refusals:
+        print("\n".join(refusals), file=sys.stderr)
+        return 2
     if not files or (len(files) > 1 and not only_glibc):
         print(__doc__, file=sys.stderr)
         return 2

@@ -17,6 +17,8 @@ constexpr int kConflict = 409, kGone = 410;
 constexpr int kFirstPauseMs = 100, kMostPauseMs = 30'000, kMostDoublings = 10;
 constexpr int64_t kCalmNs = 60'000'000'000;  // writes further apart are no quarrel
 
+constexpr int64_t kShortWatchNs = 1'000'000'000;
+
 // A conflict is nobody's fault: it is tried again, soon, and without a warning.
 constexpr int kConflictCode = EAGAIN;
 
@@ -86,8 +88,8 @@ void SlicePublisher::WaitAfter(const base::Result<Then>& done) {
   if (done) {
     failures_ = 0;
     last_warning_.clear();
-    if (*done == Then::kWatch) return;
-    if (repeats_ > 0) WaitMs(PauseMs(repeats_));
+    if (*done == Then::kAgain && repeats_ > 0) WaitMs(PauseMs(repeats_));
+    if (*done == Then::kWatch && short_watches_ > 1) WaitMs(PauseMs(short_watches_ - 2));
     return;
   }
   const bool is_conflict = done.error().code == kConflictCode;
@@ -126,7 +128,10 @@ base::Result<SlicePublisher::Then> SlicePublisher::Round() {
   base::Result<Then> then = Reconcile(list->body, *wanted);
   if (!then || *then == Then::kAgain) return then;
   const json version = document.value(json::json_pointer("/metadata/resourceVersion"), json(""));
+  const int64_t began_ns = base::NowNs(CLOCK_MONOTONIC);
   base::Status watched = WatchFrom(version.is_string() ? version.get<std::string>() : "");
+  const bool is_short = base::NowNs(CLOCK_MONOTONIC) - began_ns < kShortWatchNs;
+  short_watches_ = is_short ? short_watches_ + 1 : 0;
   if (!watched.ok()) return watched;
   return Then::kWatch;
 }

@@ -7,7 +7,8 @@
 //  2. A server that leaves out fields it does not know is asked once, not again and again.
 //  3. The pool's generation grows with each change.
 //  4. Against somebody who undoes its changes again and again, it writes at growing intervals.
-//     A new offer waits for none of them.
+//     It lists again at growing intervals where each watch ends at once. A new offer waits for
+//     none of them.
 // Never deletes the slice at the end: the next driver takes it over, and kubelet deletes it if none
 // comes.
 #pragma once
@@ -60,6 +61,7 @@ class SlicePublisher {
   std::string sent_, stored_;  // the last written specification, and what the server made of it
   std::string last_warning_;
   int failures_ = 0, repeats_ = 0;  // in a row; of writing the same
+  int short_watches_ = 0;           // in a row
   int64_t last_write_ns_ = 0;
   bool is_whole_ = true;
 

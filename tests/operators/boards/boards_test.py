@@ -23,9 +23,9 @@ import agent_test  # noqa: E402
 import dashboards  # noqa: E402
 import node_agent  # noqa: E402
 import prometheus  # noqa: E402
+import skips  # noqa: E402
 
 BUILD = None
-SKIPPED = 77
 PATIENCE_S = 90
 MIB = 1 << 20
 TRAINER = ("convnet", "--model=resnet18", "--batch=64", "--image=64", "--steps=1000000")  # wants 370 MiB
@@ -202,9 +202,8 @@ def main():
     options, rest = parser.parse_known_args()
     BUILD = options.build.resolve()
     if not shutil.which("prometheus"):
-        print("prometheus is not installed (package prometheus)")
-        sys.exit(SKIPPED)
-    unittest.main(argv=[sys.argv[0], *rest], warnings="ignore")
+        skips.leave_out("not installed: prometheus (Debian: prometheus)")
+    skips.main(rest, warnings="ignore")
 
 
 if __name__ == "__main__":

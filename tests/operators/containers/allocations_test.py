@@ -4,7 +4,6 @@
     usage: allocations_test.py --build BUILD [unittest arguments]
 """
 import json
-import os
 import pathlib
 import shlex
 import signal
@@ -136,8 +135,4 @@ class AllocationsTest(containers_test.ContainersFixture):
 
 
 if __name__ == "__main__":
-    reason = containers_test.why_not()
-    if reason:
-        print(reason)
-        sys.exit(containers_test.SKIPPED)
-    agent_test.main()
+    containers_test.main()

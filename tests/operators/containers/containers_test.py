@@ -5,6 +5,7 @@
 
 A container's root is this machine's, under an overlay; podman needs no image then. The simulated GPU comes by the environment.
 """
+import argparse
 import json
 import os
 import pathlib
@@ -17,12 +18,12 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "integration/a
 import agent_test  # noqa: E402
 import job_socket_test  # noqa: E402
 import job_test  # noqa: E402
+import skips  # noqa: E402
 
 SPECIFICATION = pathlib.Path("/var/run/cdi/spillway-test.json")  # podman 4.3 reads no other folder, but /etc/cdi
 DEVICE = "spillway.dev/job=shared"
 TRAINER = "gpt", "--layers=2", "--width=256", "--steps=8"
 MIB = 1 << 20
-SKIPPED = 77
 
 
 def why_not():
@@ -112,9 +113,15 @@ class ContainersTest(ContainersFixture):
         self.assertEqual(ran.stdout.splitlines(), ["agent.sock", "refused", "3"], ran.stderr)
 
 
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    options, rest = parser.parse_known_args()
+    agent_test.BUILD = options.build.resolve()
+    if why_not():
+        skips.leave_out(why_not())
+    skips.main(rest, warnings="ignore")
+
+
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(reason)
-        sys.exit(SKIPPED)
-    agent_test.main()
+    main()

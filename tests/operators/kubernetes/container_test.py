@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The CDI names that the driver gives kubelet, run by podman: containers in pods' control groups train under their claims' budgets.
 
-    usage: container_test.py --build BUILD [--why-not] [unittest arguments]
+    usage: container_test.py --build BUILD [unittest arguments]
 
 A container's root is this machine's, under an overlay; podman needs no image then.
 """
@@ -13,7 +13,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import driver_fixture  # noqa: E402

@@ -12,13 +12,13 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests/support"))
 import node_agent  # noqa: E402
+import skips  # noqa: E402
 import waiting  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
 PATIENCE_S = 30
 wait_for = functools.partial(waiting.wait_for, patience_s=PATIENCE_S)
 NODE = "node-1"
-SKIPPED = 77  # the exit code, for ctest
 GPU = node_agent.uuid_of("h200")
 DEVICE = GPU.lower()
 build = None  # the build folder
@@ -172,15 +172,8 @@ def main(description):
     import argparse
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--build", required=True, type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--why-not", action="store_true", help="only say what stands against these tests here")
     known, rest = parser.parse_known_args()
     build = known.build
-    reason = why_not()
-    if known.why_not:
-        if reason:
-            print(f"Kubernetes' tests: {reason}")
-        sys.exit(0)
-    if reason:
-        print(reason)
-        sys.exit(SKIPPED)
-    unittest.main(module="__main__", argv=[sys.argv[0], *rest], verbosity=2)
+    if why_not():
+        skips.leave_out(why_not())
+    skips.main(rest, verbosity=2)

@@ -2,7 +2,7 @@
 """The DRA driver and the device plugin, between a fake kubelet over real gRPC, a fake API server over real HTTP, and the real
 spillwayd.
 
-    usage: driver_test.py --build BUILD [--why-not] [unittest arguments]
+    usage: driver_test.py --build BUILD [unittest arguments]
 """
 import json
 import os
@@ -295,6 +295,25 @@ class SliceTest(DriverFixture):
         wait_for(lambda: len(self.api.asked("GET", "watch=true")) > watches)
         self.api.delete_slice(item["metadata"]["name"])
         wait_for(self.slice)
+
+    def test_lists_again_after_410_as_the_watchs_status(self):
+        self.start_driver()
+        item = wait_for(self.slice)
+        wait_for(lambda: self.api.asked("GET", "watch=true"))
+        with self.api.lock:
+            self.api.gone_watches = 3
+        self.api.delete_slice(item["metadata"]["name"])
+        wait_for(self.slice)
+        wait_for(lambda: [code for *_, code in self.api.asked("GET", "watch=true")][-4:] == [410, 410, 410, 200])
+        self.assertNotIn("warn", self.logs())
+
+    def test_lists_again_after_410_as_the_lists_status(self):
+        with self.api.lock:
+            self.api.gone_lists = 2
+        self.start_driver()
+        wait_for(self.slice)
+        lists = [code for _, path, _, code in self.api.asked("GET", "/resourceslices") if "watch=true" not in path]
+        self.assertEqual(lists[:3], [410, 410, 200])
 
     def test_goes_on_after_the_server_ends_the_watch(self):
         self.start_driver()

@@ -53,6 +53,7 @@ class FakeApiServer:
         self.lock = threading.Condition()
         self.version = 100
         self.oldest_version = 0  # watches from before are gone
+        self.gone_watches = self.gone_lists = 0  # so many get the HTTP status 410
         self.events = []  # (version, type, slice)
         self.nodes = {node: {"kind": "Node", "metadata": {"name": node, "uid": "node-uid-1"}}}
         self.claims, self.slices = {}, {}
@@ -107,6 +108,8 @@ class FakeApiServer:
                     raise Refusal(401, "Unauthorized")
                 self.check_rights(handler.command, url.path, query)
             if query.get("watch") == "true":
+                with self.lock:
+                    self.refuse_gone("gone_watches")
                 self.note(handler, token, 200)
                 return self.watch(handler, query)
             with self.lock:
@@ -121,6 +124,13 @@ class FakeApiServer:
         handler.send_header("Content-Length", str(len(payload)))
         handler.end_headers()
         handler.wfile.write(payload)
+
+    def refuse_gone(self, which):
+        """As a real one does whose cache no longer has that version when the request comes."""
+        left = getattr(self, which)
+        if left:
+            setattr(self, which, left - 1)
+            raise Refusal(410, "too old resource version")
 
     def check_rights(self, method, path, query):
         resource = "nodes" if NODE.fullmatch(path) else "resourceclaims" if CLAIM.fullmatch(path) else "resourceslices"
@@ -141,6 +151,7 @@ class FakeApiServer:
         if match := CLAIM.fullmatch(path):
             return self.found(self.claims, (match[1], match[2]))
         if path == SLICES and method == "GET":
+            self.refuse_gone("gone_lists")
             items = [item for item in self.slices.values() if has(item, query.get("fieldSelector", ""))]
             return {"kind": "ResourceSliceList", "metadata": {"resourceVersion": str(self.version)}, "items": items}
         if path == SLICES and method == "POST":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The manifests, built by `kubectl kustomize` without a cluster: strict schemas, and whether they agree with the programs.
 
-    usage: manifests_test.py --build BUILD [--why-not] [unittest arguments]
+    usage: manifests_test.py --build BUILD [unittest arguments]
 """
 import copy
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What the packages' tests share: the packages of a build folder, the fresh root's archive, and a trainer on the simulated GPU.
 
-    usage: packing.py --build BUILD [--why-not]
+    usage: packing.py --build BUILD
 
-fills BUILD/packages for these tests. --why-not: only says what stands against them.
+fills BUILD/packages for these tests.
 """
 import argparse
 import os
@@ -12,14 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
-import unittest
 
 import fresh_root
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = None
 PACKAGES = None  # the folder that tools/package.sh filled
-SKIPPED = 77  # the exit code, for ctest
 INSIDE = "--in-own-namespaces"
 NAMES = "spillway", "spillway-agent", "spillway-kubernetes", "spillway-slurm"
 PRODUCTS = "bin/spillwayd", "bin/spillway-plan", "bin/spillway-kubernetes", "lib/spillway_spank.so", "workloads/gpt"
@@ -93,16 +94,13 @@ def main(run):
     """Calls `run` with unittest's arguments, in namespaces of its own, once the packages are there; --packed: they are."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, type=pathlib.Path)
-    parser.add_argument("--why-not", action="store_true")
     parser.add_argument("--packed", action="store_true")
     parser.add_argument(INSIDE, action="store_true", dest="inside")
     options, rest = parser.parse_known_args()
     use(options.build)
     reason = why_not() if not options.inside else ""
     if reason:
-        print(f"packages' tests: {reason}")
-    if reason or options.why_not:
-        return SKIPPED if not options.why_not else 0
+        skips.leave_out(reason)
     if not options.inside:
         if not options.packed:
             fill()
@@ -113,10 +111,7 @@ def main(run):
 
 def run_tests(arguments):
     """Each test goes on where the one before it ended."""
-    result = unittest.main(module="__main__", argv=[sys.argv[0], *arguments], failfast=True, verbosity=2, exit=False).result
-    if not result.wasSuccessful():
-        return 1
-    return 0 if result.testsRun else SKIPPED
+    return skips.run(arguments, failfast=True, verbosity=2)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,7 @@
 """Jobs of a real Slurm that train on the simulated GPU under the real spillwayd: budgets by `--gpu-mem` and by shards, for users
 without rights.
 
-    usage: jobs_test.py --build BUILD [--why-not] [unittest arguments]
-
---why-not: only says what stands against these tests here.
+    usage: jobs_test.py --build BUILD [unittest arguments]
 """
 import argparse
 import json
@@ -22,9 +20,9 @@ from slurm_cluster import PATIENCE_S, wait_for
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import node_agent  # noqa: E402
+import skips  # noqa: E402
 
 BUILD = None
-SKIPPED = 77  # the exit code, for ctest
 MIB = 1 << 20
 DEVICE = 1 << 30
 SHARD = 64 * MIB
@@ -381,14 +379,8 @@ class OptionalTest(SlurmFixture):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--why-not", action="store_true")
     known, rest = parser.parse_known_args()
     BUILD = known.build
-    why = slurm_cluster.why_not()
-    if not why and not (BUILD / "lib/spillway_spank.so").exists():
-        why = "the plugin was not built (Debian: libslurm-dev)"
-    if why:
-        print(f"Slurm is not tested: {why}")
-    if why or known.why_not:
-        sys.exit(0 if known.why_not else SKIPPED)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    if slurm_cluster.why_not(BUILD):
+        skips.leave_out(slurm_cluster.why_not(BUILD))
+    skips.main(rest, verbosity=2)

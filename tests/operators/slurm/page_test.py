@@ -22,9 +22,9 @@ from slurm_cluster import wait_for
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests/support"))
 import node_agent  # noqa: E402
+import skips  # noqa: E402
 
 BUILD = None
-SKIPPED = 77
 NEW_NAMESPACE = 0x00020000  # CLONE_NEWNS
 GIB = 1 << 30
 LOG = pathlib.Path("/var/log/spillway-slurm.log")
@@ -120,6 +120,6 @@ if __name__ == "__main__":
     parser.add_argument("--build", required=True, type=lambda path: pathlib.Path(path).resolve())
     known, rest = parser.parse_known_args()
     BUILD = known.build
-    if slurm_cluster.why_not() or not (BUILD / "lib/spillway_spank.so").exists():
-        sys.exit(SKIPPED)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    if slurm_cluster.why_not(BUILD):
+        skips.leave_out(slurm_cluster.why_not(BUILD))
+    skips.main(rest, verbosity=2)

@@ -21,7 +21,7 @@ FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 SHARDS = 16
 
 
-def why_not():
+def why_not(build):
     """What stands against a cluster here; empty: nothing."""
     missing = [program for program in PROGRAMS if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")]
     if missing:
@@ -30,6 +30,8 @@ def why_not():
         return "slurmd needs root"
     if not os.access(FREEZER, os.W_OK) or not FREEZER.is_mount():
         return f"{FREEZER} cannot be written: Slurm 22.05 without systemd needs control groups of version 1"
+    if not (build / "lib/spillway_spank.so").exists():
+        return "the plugin was not built (Debian: libslurm-dev)"
     return ""
 
 

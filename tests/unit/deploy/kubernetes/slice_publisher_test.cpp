@@ -90,5 +90,53 @@ TEST(SlicePublisherTest, ANewOfferWaitsForNoPause) {
   publishing.join();
 }
 
+// Takes what is written, and answers each watch with a status at once.
+class WatchlessServer : public QuarrelsomeServer {
+ public:
+  base::Result<ApiAnswer> Get(const std::string& path, int64_t until_ns) override {
+    if (path.starts_with("/api/v1/nodes/")) return QuarrelsomeServer::Get(path, until_ns);
+    json list = {{"metadata", {{"resourceVersion", "1"}}}, {"items", json::array()}};
+    if (stored_.is_object()) list["items"].push_back(stored_);
+    return ApiAnswer{200, list.dump()};
+  }
+  base::Result<ApiAnswer> Post(const std::string&, const std::string& body) override {
+    stored_ = json::parse(body);
+    return ApiAnswer{201, body};
+  }
+  base::Result<ApiAnswer> Watch(const std::string&,
+                                const std::function<bool(const std::string&)>&) override {
+    if (++watches_ == kEnoughWatches) enough.set_value();
+    return ApiAnswer{status, ""};
+  }
+
+  static constexpr int kEnoughWatches = 4;
+  int status = 410;
+
+ private:
+  json stored_;
+  int watches_ = 0;
+};
+
+int64_t NsForFourWatches(int status) {
+  WatchlessServer server;
+  server.status = status;
+  SlicePublisher publisher(&server, "n1", [](const std::string& text) { ADD_FAILURE() << text; });
+  publisher.Offer({{{.uuid = "GPU-1", .memory_bytes = int64_t{1} << 34}}, {}});
+  const int64_t began_ns = base::NowNs(CLOCK_MONOTONIC);
+  std::thread publishing([&] { publisher.Run(); });
+  server.enough.get_future().wait();
+  const int64_t took_ns = base::NowNs(CLOCK_MONOTONIC) - began_ns;
+  publisher.Stop();
+  publishing.join();
+  return took_ns;
+}
+
+// Regression: a server that ended each watch at once was asked as fast as it answered.
+TEST(SlicePublisherTest, ListsAgainAfterWatchesThatEndAtOnceAtGrowingIntervals) {
+  // The first is repeated at once; then come pauses of 0.1 and 0.2 s.
+  EXPECT_GE(NsForFourWatches(410), 300'000'000);
+  EXPECT_GE(NsForFourWatches(200), 300'000'000);
+}
+
 }  // namespace
 }  // namespace spillway::kubernetes
