@@ -14,6 +14,7 @@
 #include "cli/agent_client.h"
 #include "cli/help.h"
 #include "cli/installation.h"
+#include "cli/job_name.h"
 #include "cli/options/option_parser.h"
 
 namespace spillway::cli {
@@ -83,8 +84,9 @@ int View(Question question, const std::vector<std::string>& arguments) {
   ask.question = question;
   ask.form = options.json ? protocol::Form::kJson : protocol::Form::kText;
   ask.columns = Columns();
-  if (!options.operands.empty()) ask.job = options.operands.front();
-  std::fputs(AgentClient(options.socket).Ask(ask).c_str(), stdout);
+  AgentClient agent(options.socket);
+  if (!options.operands.empty()) ask.job = WholeJobName(options.operands.front(), agent);
+  std::fputs(agent.Ask(ask).c_str(), stdout);
   return 0;
 }
 
@@ -236,6 +238,7 @@ int Budget(const std::vector<std::string>& arguments) {
   if (options.workspace_bytes && agent.version() < kWorkspaceVersion)
     throw Failure(kExitRefusedByAgent, "refused", "the agent is too old to bound workspaces",
                   "restart it in its new version; see: spillwayd --version");
+  options.wanted.job = WholeJobName(std::string(options.wanted.job.view()), agent);
   protocol::Done done;
   if (ChangesTerms(options)) done = agent.Request(options.wanted);
   if (options.workspace_bytes)

@@ -101,6 +101,8 @@ constexpr char kStatus[] =
   spillway jobs @USAGE@
   spillway job NAME @USAGE@   all that is known of one job
 
+A beginning or an end of NAME is enough where no other job's name has it. Numbers are not split: local-118 is not local-1187.
+
 Options
 @OPTIONS@
 Budget is what a job may hold now, wanted what its program has allocated, resident what of that is on the device; the rest is
@@ -132,6 +134,7 @@ constexpr char kBudget[] = R"(spillway budget - change what a running job may ha
 
 SIZE is the most device memory that the job may hold; with less than it holds, the rest goes to the host while it runs on.
 Sizes are bytes with a unit (8GiB, 500MB), or a share of the device (25%), with --host of the node's host memory.
+A beginning or an end of JOB is enough where no other job's name has it; numbers are not split.
 
 Options
 @OPTIONS@

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kLeastNameWidth = 10, kUsualNameWidth = 14, kMostNameWidth = 20,
               kLeastCommandWidth = 5;
+constexpr int kLeastStateWidth = 8, kMostStateWidth = 16;
 constexpr int kLeastJobs = 2;
 
 std::string Padded(const std::string& text, int width, bool to_right) {
@@ -19,6 +20,16 @@ std::string Padded(const std::string& text, int width, bool to_right) {
 
 std::string Tenths(std::int64_t thousandths) {
   return std::to_string(thousandths / 1000) + "." + std::to_string(thousandths / 100 % 10);
+}
+
+// "999.9", "9999", "12K": at most four characters beside the tenths.
+std::string ShortRate(std::int64_t thousandths) {
+  static constexpr char kUnits[] = " KMGTP";
+  std::int64_t whole = thousandths / 1000;
+  if (whole < 1000) return Tenths(thousandths);
+  size_t unit = 0;
+  for (; whole >= 10'000; ++unit) whole /= 1000;
+  return std::to_string(whole) + (unit == 0 ? "" : std::string(1, kUnits[unit]));
 }
 
 std::string Percent(std::int64_t part, std::int64_t whole) {
@@ -37,7 +48,7 @@ struct Column {
 constexpr Column kColumns[] = {
     {"GPU", 3, 7, false,
      [](const TopJob& job) { return job.gpu < 0 ? "-" : std::to_string(job.gpu); }},
-    {"State", 8, 3, false, [](const TopJob& job) { return job.state; }},
+    {"State", kLeastStateWidth, 3, false, [](const TopJob& job) { return job.state; }},
     {"In/s", 6, 2, true,
      [](const TopJob& job) { return Rate(job, ShortBytes(job.in_per_second)); }},
     {"Out/s", 6, 2, true,
@@ -45,7 +56,7 @@ constexpr Column kColumns[] = {
     {"Stall", 5, 2, true,
      [](const TopJob& job) { return Rate(job, Tenths(job.stall_permille * 100) + "%"); }},
     {"Iter/s", 6, 6, true,
-     [](const TopJob& job) { return Rate(job, Tenths(job.iterations_per_1000_s)); }},
+     [](const TopJob& job) { return Rate(job, ShortRate(job.iterations_per_1000_s)); }},
     {"Use", 4, 5, true,
      [](const TopJob& job) { return Percent(job.resident_bytes, job.budget_bytes); }},
     {"Budget", 6, 1, true, [](const TopJob& job) { return ShortBytes(job.budget_bytes); }},
@@ -53,17 +64,27 @@ constexpr Column kColumns[] = {
     {"Held", 6, 4, true, [](const TopJob& job) { return ShortBytes(job.resident_bytes); }},
     {"Host", 6, 8, true, [](const TopJob& job) { return ShortBytes(job.host_bytes); }},
 };
+constexpr size_t kStateColumn = 1;
 constexpr int kLeastRank = 1, kMostRank = 9;
 
 struct Layout {
-  std::vector<const Column*> columns;
+  std::vector<Column> columns;
   int name_width = kLeastNameWidth, command_width = 0;
 };
 
-int WidthOf(const std::vector<const Column*>& columns) {
+int WidthOf(const std::vector<Column>& columns) {
   int width = 0;
-  for (const Column* column : columns) width += 1 + column->width;
+  for (const Column& column : columns) width += 1 + column.width;
   return width;
+}
+
+// "passthrough" is rare, and would cost the others a column.
+std::vector<Column> ColumnsFor(const std::vector<TopJob>& jobs) {
+  std::vector<Column> columns(std::begin(kColumns), std::end(kColumns));
+  size_t longest = kLeastStateWidth;
+  for (const TopJob& job : jobs) longest = std::max(longest, job.state.size());
+  columns[kStateColumn].width = static_cast<int>(std::min<size_t>(longest, kMostStateWidth));
+  return columns;
 }
 
 // A cut `local-11887` would be another job's name.
@@ -80,12 +101,14 @@ std::string CutName(const std::string& name, int width) {
   return "~" + name.substr(name.size() - columns + 1);
 }
 
-Layout LayoutFor(int width, int least_name_width) {
+Layout LayoutFor(int width, const std::vector<TopJob>& jobs) {
+  const int least_name_width = NameWidthOf(jobs);
+  const std::vector<Column> all = ColumnsFor(jobs);
   Layout layout;
   for (int rank = kMostRank; rank >= kLeastRank - 1; --rank) {
     layout.columns.clear();
-    for (const Column& column : kColumns) {
-      if (column.rank <= rank) layout.columns.push_back(&column);
+    for (const Column& column : all) {
+      if (column.rank <= rank) layout.columns.push_back(column);
     }
     if (least_name_width + WidthOf(layout.columns) <= width) break;
   }
@@ -103,8 +126,8 @@ Layout LayoutFor(int width, int least_name_width) {
 std::string LineOf(const Layout& layout, const std::string& name, const std::string& command,
                    const auto& value_of) {
   std::string line = Padded(CutName(name, layout.name_width), layout.name_width, false);
-  for (const Column* column : layout.columns)
-    line += " " + Padded(value_of(*column), column->width, column->to_right);
+  for (const Column& column : layout.columns)
+    line += " " + Padded(value_of(column), column.width, column.to_right);
   if (layout.command_width > 0)
     line += " " + command.substr(0, static_cast<size_t>(layout.command_width));
   return line;
@@ -115,6 +138,15 @@ std::string Duration(std::int64_t ns) {
   if (seconds < 60) return std::to_string(seconds) + " s";
   if (seconds < 3600) return std::to_string(seconds / 60) + " min";
   return std::to_string(seconds / 3600) + " h " + std::to_string(seconds / 60 % 60) + " min";
+}
+
+// Leaves out what does not fit whole.
+std::string WithinWidth(std::string line, int width) {
+  while (line.size() > static_cast<size_t>(std::max(width, 0))) {
+    const size_t end = line.rfind("; ");
+    line.resize(end == line.npos ? static_cast<size_t>(std::max(width, 0)) : end);
+  }
+  return line;
 }
 
 std::string FirstLine(const JsonValue& status, size_t jobs) {
@@ -140,7 +172,12 @@ std::vector<std::string> DeviceLines(const JsonValue& status, int width) {
                     Padded(Percent(resident_bytes, memory_bytes), 4, true) + " " +
                     (model.empty() ? device["uuid"].text() : model));
   }
-  for (std::string& line : lines) line.resize(std::min(line.size(), static_cast<size_t>(width)));
+  constexpr size_t kEnds[] = {32, 27, 20, 11, 3};  // of the columns before the model's name
+  const auto room = static_cast<size_t>(std::max(width, 0));
+  const size_t* const end =
+      std::find_if(std::begin(kEnds), std::end(kEnds) - 1, [&](size_t at) { return at <= room; });
+  for (std::string& line : lines)
+    line.resize(std::min(line.size(), *end == kEnds[0] ? room : std::min(*end, room)));
   return lines;
 }
 
@@ -253,10 +290,9 @@ std::string ShortBytes(std::int64_t bytes) {
 
 std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, const TopSize& size,
                     TopView& view) {
-  const Layout layout = LayoutFor(size.columns, NameWidthOf(jobs));
-  std::string page = FirstLine(status, status["jobs"].entries().size())
-                         .substr(0, static_cast<size_t>(size.columns)) +
-                     "\n";
+  const Layout layout = LayoutFor(size.columns, jobs);
+  std::string page =
+      WithinWidth(FirstLine(status, status["jobs"].entries().size()), size.columns) + "\n";
   const std::vector<std::string> devices = DeviceLines(status, size.columns);
   // Rows for the first line, an empty one, the titles, the keys, and some jobs.
   const bool has_devices = size.rows >= static_cast<int>(devices.size()) + 4 + kLeastJobs;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "agent/arbiter/amounts.h"
@@ -29,6 +30,7 @@ class Table {
     text_ += std::string(columns_ == 0 ? kUsual : std::min<size_t>(columns_, kUsual), '-') + "\n";
   }
   std::string text() const { return text_; }
+  size_t columns() const { return columns_; }
 
  private:
   static constexpr size_t kUsual = 79;
@@ -87,15 +89,31 @@ int64_t HostBytes(const TenancyReport& tenancy) {
   return bytes;
 }
 
+// The command, at the end, gives way to names on a terminal.
+size_t NameWidth(const NodeReport& report, size_t columns) {
+  constexpr size_t kLeast = 16, kFigures = 56;
+  size_t longest = kLeast;
+  for (const JobReport& job : report.jobs) longest = std::max(longest, job.name.size());
+  const size_t room = std::max(columns, kLeast + kFigures) - kFigures;
+  return columns == 0 ? longest : std::min(longest, room);
+}
+
+// Keeps the end, where names differ: `spillway job` takes it.
+std::string CutName(const std::string& name, size_t width) {
+  return name.size() <= width ? name : "~" + name.substr(name.size() - width + 1);
+}
+
 void AddJobs(const NodeReport& report, Table& table) {
-  table.Add("{:<16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", "GPU", "State", "Budget",
-            "Wanted", "Resident", "Host", "Command");
+  const size_t width = NameWidth(report, table.columns());
+  table.Add("{:<{}} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", width, "GPU", "State",
+            "Budget", "Wanted", "Resident", "Host", "Command");
   table.Rule();
   for (const JobReport& job : report.jobs) {
+    const std::string name = CutName(job.name, width);
     if (job.tenancies.empty())
-      table.Add("{:<16.16} {:<3} {:<11} {:>39} {}", job.name, "-", "no device", "", job.command);
+      table.Add("{:<{}} {:<3} {:<11} {:>39} {}", name, width, "-", "no device", "", job.command);
     for (const TenancyReport& tenancy : job.tenancies) {
-      table.Add("{:<16.16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", job.name,
+      table.Add("{:<{}} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", name, width,
                 tenancy.device_number, StateOf(tenancy), InBytes(tenancy.view.granted_bytes),
                 InBytes(tenancy.footprint_bytes), InBytes(tenancy.resident_bytes),
                 InBytes(HostBytes(tenancy)), job.command);

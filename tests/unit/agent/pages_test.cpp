@@ -66,6 +66,28 @@ TEST(PagesTest, StatusShowsDevicesAndJobs) {
       << page;
 }
 
+// Regression: `container-` and 12 digits were cut to 16 letters, which named no job.
+TEST(PagesTest, NamesOfContainersAreWhole) {
+  NodeReport report = Report();
+  report.jobs.push_back(report.jobs[0]);
+  report.jobs[1].name = "container-012345678901";
+  report.jobs.push_back(report.jobs[1]);
+  report.jobs[2].tenancies.clear();
+  for (const auto question : {protocol::Question::kStatus, protocol::Question::kJobs}) {
+    for (const uint16_t columns : {0, 79, 80, 120}) {
+      const std::string page = PageOf(Asking(question, protocol::Form::kText, columns), report);
+      EXPECT_NE(page.find("\nslurm-1201             0   reactive     12.0 GiB"), std::string::npos)
+          << page;
+      EXPECT_NE(page.find("\ncontainer-012345678901 0   reactive     12.0 GiB"), std::string::npos)
+          << page;
+      EXPECT_NE(page.find("\ncontainer-012345678901 -   no device"), std::string::npos) << page;
+      EXPECT_NE(page.find("8.0 GiB   3.0 GiB"), std::string::npos) << page;
+    }
+  }
+  const auto narrow = PageOf(Asking(protocol::Question::kJobs, protocol::Form::kText, 72), report);
+  EXPECT_NE(narrow.find("\n~er-012345678901 0"), std::string::npos) << narrow;
+}
+
 NodeReport ReportOfUsers() {
   NodeReport report = Report();
   OwnerReport& user = report.owners.emplace_back();

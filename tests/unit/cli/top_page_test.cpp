@@ -62,6 +62,57 @@ TEST(TopPageTest, NoLineIsLongerThanTheTerminalAndNoNumberIsCut) {
     EXPECT_LE(LongestLine(page), static_cast<size_t>(columns));
     EXPECT_THAT(page, HasSubstr("  2.0G")) << columns;
     EXPECT_EQ(page.find(" 50.0%") != page.npos, columns >= 44) << columns;
+    EXPECT_EQ(page.find("  70.5G") != page.npos, columns >= 27) << columns;
+    EXPECT_EQ(page.find("Held Used") != page.npos, columns >= 32) << columns;
+    EXPECT_EQ(page.find("; host") != page.npos, page.find("64.0G budgeted") != page.npos);
+  }
+}
+
+// Regression: "passthrough" and "no device" were cut to 8 letters, and 12345.6 iterations a second
+// to "12345.".
+TEST(TopPageTest, NoStateIsCutAndNoLargeNumber) {
+  const JsonValue now = *JsonValue::Parse(Status(kSecond, 0, 0));
+  std::vector<TopJob> jobs;
+  for (const char* state : {"waiting", "rejected", "learning", "planned", "reactive", "passthrough",
+                            "no device", "?"}) {
+    TopJob& job = jobs.emplace_back();
+    job.name = "job";
+    job.gpu = 127;
+    job.state = state;
+    job.has_rates = true;
+    job.budget_bytes = int64_t{1} << 60;
+    job.wanted_bytes = int64_t{1536} << 30;
+    job.resident_bytes = job.budget_bytes * 7;
+    job.host_bytes = int64_t{1500} << 40;
+    job.in_per_second = job.out_per_second = int64_t{1010} << 30;
+    job.stall_permille = 999;
+    job.iterations_per_1000_s = 12'345'678;
+  }
+  for (int columns = 24; columns <= 200; ++columns) {
+    TopView view = {.selected = jobs.size() - 1};
+    const std::string page = TopPage(now, jobs, {24, columns}, view);
+    EXPECT_LE(LongestLine(page), static_cast<size_t>(columns));
+    const bool has_states = page.find("State") != page.npos;
+    const bool has_rates = page.find("Iter/s") != page.npos;
+    EXPECT_EQ(page.find(" passthrough ") != page.npos, has_states) << page;
+    EXPECT_EQ(page.find(" no device ") != page.npos, has_states) << page;
+    EXPECT_EQ(page.find("  12K") != page.npos, has_rates) << page;
+    EXPECT_THAT(page, HasSubstr(" 819.1P   1.5T")) << page;
+    EXPECT_TRUE(columns < 80 || (has_states && has_rates)) << page;
+  }
+}
+
+TEST(TopPageTest, IterationsFitTheirColumnWhateverTheyAre) {
+  const JsonValue now = *JsonValue::Parse(Status(kSecond, 0, 0));
+  const std::pair<int64_t, const char*> shown[] = {{999'900, " 999.9 "},    {1'000'000, "  1000 "},
+                                                   {9'999'999, "  9999 "},  {10'000'000, "   10K "},
+                                                   {12'345'678, "   12K "}, {INT64_MAX, " 9223T "}};
+  for (const auto& [iterations, text] : shown) {
+    TopJob job;
+    job.has_rates = true;
+    job.iterations_per_1000_s = iterations;
+    TopView view;
+    EXPECT_THAT(TopPage(now, {job}, {24, 80}, view), HasSubstr(text)) << iterations;
   }
 }
 
