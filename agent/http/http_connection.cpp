@@ -94,9 +94,10 @@ void HttpConnection::Answer(const HttpAnswer& answer, int64_t now_ns) {
   BeginWriting(HeadOf(answer), request_.method == "HEAD" ? nullptr : answer.body, now_ns);
 }
 
-void HttpConnection::BeginStream(PageText first, int64_t now_ns) {
+void HttpConnection::BeginStream(const char* fields, PageText first, int64_t now_ns) {
   is_stream_ = true;
-  BeginWriting(FirstLines(200, "text/event-stream") + kLastLines, std::move(first), now_ns);
+  BeginWriting(FirstLines(200, "text/event-stream") + fields + kLastLines, std::move(first),
+               now_ns);
 }
 
 void HttpConnection::Push(const PageText& event, int64_t now_ns) {

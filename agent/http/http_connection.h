@@ -40,8 +40,8 @@ class HttpConnection {
   void AwaitPage(const std::string& path, int64_t now_ns);
   bool Awaits(const std::string& path) const { return state_ == State::kWaiting && path_ == path; }
   void Answer(const HttpAnswer& answer, int64_t now_ns);
-  // The head of a stream, and its first bytes.
-  void BeginStream(PageText first, int64_t now_ns);
+  // The head of a stream, with further `fields` as in HttpAnswer, and its first bytes.
+  void BeginStream(const char* fields, PageText first, int64_t now_ns);
   void Push(const PageText& event, int64_t now_ns);
   void MissDeadline(int64_t now_ns);
 

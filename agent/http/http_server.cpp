@@ -44,8 +44,10 @@ constexpr char kStreamBegin[] = "retry: 2000\n\n";
 
 constexpr char kWhyNoPlan[] =
     "a plan reveals the shape of its job's network, so it is shown only to those with a token "
-    "([http] "
-    "token_file), or over [http] socket";
+    "([http] token_file), or over [http] socket";
+// So the page asks for no plan in vain: browsers list each refusal as an error.
+constexpr char kPlansShown[] = "Spillway-Plans: shown\r\n";
+constexpr char kPlansHidden[] = "Spillway-Plans: hidden\r\n";
 constexpr char kChallenge[] = "WWW-Authenticate: Bearer realm=\"spillway\"\r\n";
 
 // OpenSSL writes to sockets without MSG_NOSIGNAL.
@@ -164,10 +166,15 @@ class HttpServer::Impl {
     if (page == Page::kHealth) return connection.Answer({.body = TextPage("ok\n")}, ClockNs());
     if (page == Page::kReadiness) return connection.Answer(Readiness(), ClockNs());
     if (page == Page::kEvents) return BeginStream(connection);
-    if (page == Page::kJobPlan && !connection.is_local() && !access()->has_token())
+    if (page == Page::kJobPlan && !MaySeePlans(connection))
       return connection.Answer(ErrorAnswer(403, kWhyNoPlan), ClockNs());
     connection.AwaitPage(path, ClockNs());
     MakerOf(page).Want(path);
+  }
+
+  // Of a client that is admitted.
+  bool MaySeePlans(const HttpConnection& connection) const {
+    return connection.is_local() || access()->has_token();
   }
 
   PageMaker& MakerOf(Page page) {
@@ -183,7 +190,8 @@ class HttpServer::Impl {
       return connection.Answer(
           ErrorAnswer(503, "too many clients watch already; try again later", "Retry-After: 5\r\n"),
           ClockNs());
-    connection.BeginStream(TextPage(kStreamBegin), ClockNs());
+    connection.BeginStream(MaySeePlans(connection) ? kPlansShown : kPlansHidden,
+                           TextPage(kStreamBegin), ClockNs());
     source_.SetWatched(true);
   }
 

@@ -29,7 +29,8 @@ dd{margin:0;font-weight:600}
 .scroll{overflow-x:auto}table{margin:.8rem 0;border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft)}th,td{padding:.25rem .7rem .25rem 0;text-align:right;white-space:nowrap;
 border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}
-svg{width:100%;min-width:34rem;height:auto;display:block}svg text{font-size:12px;fill:var(--soft)}.grid{stroke:var(--line)}
+.prose th:last-child,.prose td:last-child{text-align:left}
+svg{width:100%;min-width:44rem;height:auto;display:block}svg text{font-size:12px;fill:var(--soft)}.grid{stroke:var(--line)}
 .lane{fill:var(--card)}path.resident{fill:var(--resident);fill-opacity:.35;stroke:var(--resident)}
 path.wanted{fill:none;stroke:var(--wanted);stroke-width:1.5}path.budget{fill:none;stroke:var(--budget);stroke-width:1.5;
 stroke-dasharray:6 4}.compute{fill:var(--compute)}.out{fill:var(--out)}.in{fill:var(--in)}.stall{fill:var(--stall)}
@@ -61,9 +62,13 @@ std::string Explained(const std::string& cause) {
 
 class Table {
  public:
-  Table(const std::string& caption, const std::vector<std::string>& columns) {
-    text_ = "<div class=\"scroll\" tabindex=\"0\"><table><caption>" + EscapeHtml(caption) +
-            "</caption><thead><tr>";
+  enum class Last { kFigure, kProse };
+
+  Table(const std::string& caption, const std::vector<std::string>& columns,
+        Last last = Last::kFigure) {
+    text_ = "<div class=\"scroll\" tabindex=\"0\"><table" +
+            std::string(last == Last::kProse ? " class=\"prose\"" : "") + "><caption>" +
+            EscapeHtml(caption) + "</caption><thead><tr>";
     for (const std::string& column : columns)
       text_ += "<th scope=\"col\">" + EscapeHtml(column) + "</th>";
     text_ += "</tr></thead><tbody>\n";
@@ -275,7 +280,8 @@ class DevicePart {
     std::string text = Headline("Waits of the program for memory");
     if (figures_.stalls.empty()) return text + Paragraph("None.");
     Table table("By cause",
-                {"Cause", "Times", "Together", "Longest", "Of the run", "The program waited for"});
+                {"Cause", "Times", "Together", "Longest", "Of the run", "The program waited for"},
+                Table::Last::kProse);
     for (const auto& [cause, stall] : figures_.stalls)
       table.Row({cause, std::to_string(stall.times), FormatTime(stall.total_ns),
                  FormatTime(stall.longest_ns), Share(stall.total_ns, Length()), Explained(cause)});

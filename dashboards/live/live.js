@@ -417,6 +417,9 @@ class JobView {
   }
 }
 
+const HIDDEN_PLANS = "Plans are hidden at this address: a plan reveals the shape of its job's network. An operator can allow them by a token or a socket: " +
+  "see “Who may look” in docs/live_page.md, or [http] in “man spillway.toml”.";
+
 // What the agent's last plan for the job moves, and when within an iteration.
 class PlanPart {
   constructor(name) {
@@ -426,9 +429,10 @@ class PlanPart {
   }
   // Asks again when the job's plan may be another.
   follow(job) {
-    const now = JSON.stringify(job.devices.map((one) => [one.state, one.budget_bytes, one.parts.replans]));
+    const now = plansAreShown ? JSON.stringify(job.devices.map((one) => [one.state, one.budget_bytes, one.parts.replans])) : "hidden";
     if (now === this.asked) return;
     this.asked = now;
+    if (!plansAreShown) return this.say(HIDDEN_PLANS);
     this.load().catch((error) => {
       if (!(error instanceof Refused)) this.asked = null;
       this.say(error.message);
@@ -520,6 +524,7 @@ function say(kind, text) {
 
 let view = null;
 let newest = null;  // the newest state
+let plansAreShown = true;
 
 async function show() {
   const name = new URLSearchParams(location.hash.slice(1)).get("job");
@@ -543,6 +548,7 @@ async function take(state) {
 
 async function watch() {
   const answer = await ask("/api/v1/events");
+  plansAreShown = answer.headers.get("Spillway-Plans") !== "hidden";
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {

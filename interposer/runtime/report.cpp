@@ -27,6 +27,7 @@
 #include "interposer/ledger/libraries.h"
 #include "interposer/planning/planner_thread.h"
 #include "interposer/record/call_sites.h"
+#include "interposer/runtime/progress_line.h"
 #include "interposer/runtime/pytorch_allocator.h"
 #include "interposer/runtime/report_file.h"
 #include "interposer/runtime/report_text.h"
@@ -392,7 +393,7 @@ void AddDroppedPlans(const LearningFigures& learned) {
   summary.Add("spillway: plans dropped, as they were no better than none: %" PRIu64,
               learned.plans_dropped);
   if (learned.without_plan_iteration_ns > 0)
-    summary.Add("; an iteration without takes %.3f ms",
+    summary.Add(";\nspillway: an iteration without takes %.3f ms",
                 static_cast<double>(learned.without_plan_iteration_ns) * 1e-6);
   summary.Add("\n");
 }
@@ -405,11 +406,12 @@ void AddPlanned(const Figures& all) {
   summary.Add("spillway: an iteration was predicted to take %.3f ms and ",
               static_cast<double>(learned.predicted_iteration_ns) * 1e-6);
   if (learned.measured_iteration_ns > 0)
-    summary.Add("took %.3f ms", static_cast<double>(learned.measured_iteration_ns) * 1e-6);
+    summary.Add("took %.3f ms;\n", static_cast<double>(learned.measured_iteration_ns) * 1e-6);
   else
-    summary.Add("was not measured: too few were the plan's alone");
-  summary.Add("; in the last one the driver was called for %" PRIu64 " creations, %" PRIu64
-              " mappings, %" PRIu64 " accesses, %" PRIu64 " unmappings, %" PRIu64 " releases\n",
+    summary.Add("was not measured:\nspillway: too few were the plan's alone;\n");
+  summary.Add("spillway: the last one called the driver for %" PRIu64 " creations, %" PRIu64
+              " mappings,\nspillway: %" PRIu64 " accesses, %" PRIu64 " unmappings, %" PRIu64
+              " releases\n",
               calls.creates, calls.maps, calls.set_accesses, calls.unmaps, calls.releases);
 }
 
@@ -423,17 +425,19 @@ void AddPyTorchLosses(const Counters& sums) {
                 Readable(losses.expandable_peak_bytes).text);
   else
     return;
-  summary.Add("; tensors move alone with PYTORCH_ALLOC_CONF=backend:cudaMallocAsync\n");
+  summary.Add(";\nspillway: tensors move alone with PYTORCH_ALLOC_CONF=backend:cudaMallocAsync\n");
 }
 
+// Its lines fit a terminal of 80 columns with any usual figures.
 void AddSummary(const Figures& all) {
   if (!ProcessConfig().shows_summary) return;
   const Counters& c = all.sums;
-  summary.Add("spillway: wanted %s, budget %s, held at most %s; moved out %s, back %s; %" PRIu64
-              " evictions, waited %.3f s for memory\n",
+  summary.Add("spillway: wanted %s, budget %s, held at most %s\n",
               Readable(all.wanted_peak_bytes).text, Readable(all.budget_bytes).text,
-              Readable(all.held_peak_bytes).text, Readable(c.offloaded_bytes).text,
-              Readable(c.restored_bytes).text, c.evictions, static_cast<double>(c.stall_ns) * 1e-9);
+              Readable(all.held_peak_bytes).text);
+  summary.Add("spillway: moved out %s, back %s; %" PRIu64 " evictions\n",
+              Readable(c.offloaded_bytes).text, Readable(c.restored_bytes).text, c.evictions);
+  summary.Add("spillway: waited %.3f s for memory\n", static_cast<double>(c.stall_ns) * 1e-9);
   AddPlanned(all);
   AddPyTorchLosses(c);
   if (c.refused_unmovable_bytes > 0) {
@@ -539,10 +543,12 @@ void ShowProgress() {
   JobMemory* const job = newest->job;
   const JobSnapshot snapshot = job->view().Read();
   const Counters& c = snapshot.counters;
-  fprintf(stderr, "\r\033[Kspillway: on the device %s of %s; wanted %s; moved out %s, back %s",
-          Readable(snapshot.held_bytes).text, Readable(job->grants().budget_bytes()).text,
-          Readable(c.wanted_bytes).text, Readable(c.offloaded_bytes).text,
-          Readable(c.restored_bytes).text);
+  ProgressLine line(TerminalColumns(STDERR_FILENO));
+  line.Add("spillway: %s of %s on the device", Readable(snapshot.held_bytes).text,
+           Readable(job->grants().budget_bytes()).text);
+  line.Add("; out %s, back %s", Readable(c.offloaded_bytes).text, Readable(c.restored_bytes).text);
+  line.Add("; wanted %s", Readable(c.wanted_bytes).text);
+  fprintf(stderr, "\r\033[K%s", line.text());
   progress_shown = true;
 }
 

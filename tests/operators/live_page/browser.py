@@ -54,6 +54,7 @@ class Browser:
 
     def show(self, width, height, is_dark):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.ask("Emulation.setScrollbarsHidden", hidden=True)  # a screenshot has none, and would be cut by its width
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
 

@@ -100,7 +100,7 @@ class Newcomer:
 
     def is_within_budget(self, errors):
         if "held at most" in errors:
-            return "budget 64.0 MiB, held at most 64.0 MiB; moved out " in errors
+            return "budget 64.0 MiB, held at most 64.0 MiB\nspillway: moved out " in errors
         if "{" not in errors:
             return False
         report = json.loads(errors[errors.index("{"):errors.rindex("}") + 1])
