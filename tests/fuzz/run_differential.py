@@ -138,8 +138,10 @@ def check_plans(bench, arguments):
     """The main check with plans: learned by the calling threads, so that every run is the same."""
     plain = bench.options if arguments.features is not None else bench.options + ["--features", ""]  # objects do not repeat
     parts = batches(arguments.seeds or PLANNED_SEEDS)
-    tasks = [] if arguments.features is not None else [holding_task(bench, part[:LONG_SEEDS]) for part in parts[::4]]
-    tasks += [] if arguments.features is not None else [own_task(bench, part[:LONG_SEEDS]) for part in parts[1::6]]
+    tasks = []
+    if arguments.features is None:
+        tasks += [holding_task(bench, part[:LONG_SEEDS]) for part in parts[::4]]
+        tasks += [own_task(bench, part[:LONG_SEEDS]) for part in parts[1::6]]
     for i, part in enumerate(parts):
         budget = (64, 80, 96)[i % 3] * MIB
         settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_STRATEGY": STRATEGIES[i % len(STRATEGIES)]}

@@ -118,8 +118,9 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     options, rest = parser.parse_known_args()
     agent_test.BUILD = options.build.resolve()
-    if why_not():
-        skips.leave_out(why_not())
+    reason = why_not()
+    if reason:
+        skips.leave_out(reason)
     skips.main(rest, warnings="ignore")
 
 

@@ -174,6 +174,7 @@ def main(description):
     parser.add_argument("--build", required=True, type=lambda path: pathlib.Path(path).resolve())
     known, rest = parser.parse_known_args()
     build = known.build
-    if why_not():
-        skips.leave_out(why_not())
+    reason = why_not()
+    if reason:
+        skips.leave_out(reason)
     skips.main(rest, verbosity=2)

@@ -2,7 +2,7 @@
 """The agent's live page in headless Chromium: what it shows of real jobs, hostile names, keyboard, narrow and dark screens, a
 restart of the agent, its token, and its charts. Screenshots stay in BUILD/live_page.
 
-    usage: live_page_test.py --build BUILD [--why-not] [unittest arguments]
+    usage: live_page_test.py --build BUILD [unittest arguments]
 """
 import argparse
 import ctypes
@@ -21,10 +21,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "tests/support"), str(ROOT / "tests/integration/agent")]
 import agent_test  # noqa: E402
 import node_agent  # noqa: E402
+import skips  # noqa: E402
 from pictures_test import PicturesTest  # noqa: E402, F401
 
 BUILD = None
-SKIPPED = 77
 MIB = 1 << 20
 HOSTILE = "<img src=x id=p"  # a process's name has at most 15 bytes
 TOKEN = "0123456789abcdef-the-token"
@@ -240,10 +240,9 @@ class LivePageTest(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--why-not", action="store_true", help="say why the page cannot be tried here, and end")
     known, rest = parser.parse_known_args()
     BUILD = agent_test.BUILD = known.build
-    if known.why_not or browser.why_not():
-        print(browser.why_not() or "", end="\n" if browser.why_not() else "")
-        sys.exit(0 if known.why_not else SKIPPED)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    reason = browser.why_not()
+    if reason:
+        skips.leave_out(reason)
+    skips.main(rest, verbosity=2)

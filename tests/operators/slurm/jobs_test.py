@@ -381,6 +381,7 @@ if __name__ == "__main__":
     parser.add_argument("--build", required=True, type=lambda path: pathlib.Path(path).resolve())
     known, rest = parser.parse_known_args()
     BUILD = known.build
-    if slurm_cluster.why_not(BUILD):
-        skips.leave_out(slurm_cluster.why_not(BUILD))
+    reason = slurm_cluster.why_not(BUILD)
+    if reason:
+        skips.leave_out(reason)
     skips.main(rest, verbosity=2)
