@@ -62,6 +62,7 @@ cost_factor = 1
 # What has no series here, and why.
 WITHOUT_SERIES = {
     "Agent starts": "the agent starts once, before the first scrape",
+    "Hard limits of jobs": "the agent sets none unless its configuration says so",
 }
 # Above zero in this run: these jobs move memory, wait, follow a plan and take turns.
 ABOVE_ZERO = {
