@@ -30,6 +30,7 @@ void PrintDelta(Effort effort, Verdicts& verdicts);
 void PrintHybrid(Effort effort, Verdicts& verdicts);
 void PrintStrategies(Effort effort, Verdicts& verdicts);
 void PrintPlanningTime(Effort effort, Verdicts& verdicts);
+void PrintLiveTime(Effort effort, Verdicts& verdicts);
 void PrintWorkspaces(Effort effort, Verdicts& verdicts);
 // Pictures in a folder. False if a file cannot be written.
 bool DrawWorkspaces(const std::string& folder);

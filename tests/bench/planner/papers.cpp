@@ -29,7 +29,7 @@ constexpr struct {
     {"reach", PrintReach},           {"accudnn", PrintAccUdnn},
     {"delta", PrintDelta},           {"hybrid", PrintHybrid},
     {"strategies", PrintStrategies}, {"time", PrintPlanningTime},
-    {"workspaces", PrintWorkspaces},
+    {"live", PrintLiveTime},         {"workspaces", PrintWorkspaces},
 };
 
 int PrintUsage() {
