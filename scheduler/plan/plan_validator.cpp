@@ -126,29 +126,31 @@ class Walk {
     return buffer.persistent || (buffer.born.index <= ended && ended < buffer.dies.index);
   }
 
+  // Persistent buffers start as the plan leaves them.
   void Start() {
     for (size_t i = 0; i < contents_.size(); ++i) {
-      if (profile_.buffers[i].persistent) Start(BufferId{static_cast<int32_t>(i)});
+      if (!profile_.buffers[i].persistent) continue;
+      contents_[i].on_device = 0;
+      contents_[i].is_alive = true;
+    }
+    size_t next = 0;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (BufferId id : profile_.at(plan_.steps[i].operation).writes) {
+        if (!profile_.at(id).persistent) continue;
+        content(id).on_device = 0;
+        if (!plan_.steps[i].recomputes) content(id).on_host = kNothing;
+      }
+      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
+           ++next)
+        LeaveAtEnd(plan_.actions[next]);
     }
   }
 
-  void Start(BufferId id) {
-    Content& it = content(id);
-    it.on_device = 0;
-    it.is_alive = true;
-    size_t next = 0;
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (Contains(profile_.at(plan_.steps[i].operation).writes, id)) {
-        it.on_device = 0;
-        if (!plan_.steps[i].recomputes) it.on_host = kNothing;
-      }
-      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
-           ++next) {
-        if (plan_.actions[next].buffer != id) continue;
-        it.on_device = plan_.actions[next].kind == ActionKind::kPrefetch ? 0 : kNothing;
-        if (plan_.actions[next].kind == ActionKind::kOffload) it.on_host = 0;
-      }
-    }
+  void LeaveAtEnd(const Action& action) {
+    if (!profile_.at(action.buffer).persistent) return;
+    Content& it = content(action.buffer);
+    it.on_device = action.kind == ActionKind::kPrefetch ? 0 : kNothing;
+    if (action.kind == ActionKind::kOffload) it.on_host = 0;
   }
 
   // They invalidate their host copies.

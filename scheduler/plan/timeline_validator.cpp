@@ -34,7 +34,10 @@ class Reading {
   Offence Run() {
     if (Offence offence = CheckSteps()) return offence;
     for (const auto* copies : {&timeline_.to_host, &timeline_.to_device}) {
-      if (Offence offence = CheckEngine(*copies)) return offence;
+      if (Offence offence = CheckOneByOne(*copies)) return offence;
+    }
+    for (const auto* copies : {&timeline_.to_host, &timeline_.to_device}) {
+      if (Offence offence = CheckRates(*copies)) return offence;
     }
     Start();
     const size_t iterations = timeline_.iteration_start_ns.size();
@@ -99,23 +102,32 @@ class Reading {
     return std::nullopt;
   }
 
-  Offence CheckEngine(const std::vector<CopyTime>& copies) const {
+  static Offence CheckOneByOne(const std::vector<CopyTime>& copies) {
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const bool overlaps = i > 0 && copies[i].start_ns < copies[i - 1].end_ns;
+      if (overlaps || copies[i].end_ns < copies[i].start_ns)
+        return MakeOffence(PlanFault::kCopiesOverlap, -1, copies[i].buffer,
+                           "two copies run at once on one engine");
+    }
+    return std::nullopt;
+  }
+
+  // Of copies one by one, so that both engines are read side by side.
+  Offence CheckRates(const std::vector<CopyTime>& copies) const {
     const bool out = &copies == &timeline_.to_host;
     const std::vector<CopyTime>& opposite = out ? timeline_.to_device : timeline_.to_host;
     const DeviceModel& device = problem_.device;
     const int64_t alone = out ? device.to_host_bytes_per_second : device.to_device_bytes_per_second;
     const int64_t both =
         out ? device.to_host_both_bytes_per_second : device.to_device_both_bytes_per_second;
-    for (size_t i = 0; i < copies.size(); ++i) {
-      const CopyTime& copy = copies[i];
-      if (i > 0 && copy.start_ns < copies[i - 1].end_ns)
-        return MakeOffence(PlanFault::kCopiesOverlap, -1, copy.buffer,
-                           "two copies run at once on one engine");
+    size_t first = 0;  // of the opposite copies that end later
+    for (const CopyTime& copy : copies) {
       // The timeline lacks unfinished copies the other way; this only weakens the check.
+      while (first < opposite.size() && opposite[first].end_ns <= copy.start_ns) ++first;
       int64_t shared_ns = 0;
-      for (const CopyTime& other : opposite)
-        shared_ns += std::max<int64_t>(
-            0, std::min(copy.end_ns, other.end_ns) - std::max(copy.start_ns, other.start_ns));
+      for (size_t i = first; i < opposite.size() && opposite[i].start_ns < copy.end_ns; ++i)
+        shared_ns += std::max<int64_t>(0, std::min(copy.end_ns, opposite[i].end_ns) -
+                                              std::max(copy.start_ns, opposite[i].start_ns));
       const int64_t whole_ns = copy.end_ns - copy.start_ns - device.copy_latency_ns + kRoundingNs;
       const int64_t both_ns =
           std::max<int64_t>(0, std::min(whole_ns, shared_ns - device.copy_latency_ns));
@@ -130,29 +142,30 @@ class Reading {
   }
 
   void Start() {
+    for (size_t i = 0; i < places_.size(); ++i) places_[i].on_device = IsPersistent(i);
+    size_t next = 0;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (BufferId id : profile_.at(plan_.steps[i].operation).writes) {
+        if (IsPersistent(At(id)))
+          place(id) = {.on_device = true,
+                       .host_equal = plan_.steps[i].recomputes && place(id).host_equal};
+      }
+      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
+           ++next)
+        LeaveAtEnd(plan_.actions[next]);
+    }
     for (size_t i = 0; i < places_.size(); ++i) {
-      const BufferId id{static_cast<int32_t>(i)};
-      if (profile_.at(id).persistent) place(id) = PlaceAtEnd(id);
-      if (place(id).on_device) Take(id, INT64_MIN);
+      if (places_[i].on_device) Take({static_cast<int32_t>(i)}, INT64_MIN);
     }
   }
 
-  Place PlaceAtEnd(BufferId id) const {
-    Place result{.on_device = true};
-    size_t next = 0;
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      const std::vector<BufferId>& writes = profile_.at(plan_.steps[i].operation).writes;
-      if (std::find(writes.begin(), writes.end(), id) != writes.end())
-        result = {.on_device = true, .host_equal = plan_.steps[i].recomputes && result.host_equal};
-      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
-           ++next) {
-        const Action& action = plan_.actions[next];
-        if (action.buffer != id) continue;
-        result = {.on_device = action.kind == ActionKind::kPrefetch,
-                  .host_equal = result.host_equal || action.kind == ActionKind::kOffload};
-      }
-    }
-    return result;
+  bool IsPersistent(size_t buffer) const { return profile_.buffers[buffer].persistent; }
+
+  void LeaveAtEnd(const Action& action) {
+    if (!IsPersistent(At(action.buffer))) return;
+    Place& it = place(action.buffer);
+    it = {.on_device = action.kind == ActionKind::kPrefetch,
+          .host_equal = it.host_equal || action.kind == ActionKind::kOffload};
   }
 
   void OverwriteInputs() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/plan/load_tree.h"
+#include "scheduler/plan/strategies/bulk_relief.h"
 
 namespace spillway::scheduler {
 namespace {
@@ -340,6 +341,7 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
 }
 
 std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices) {
+  if (bench.is_large()) return RelieveInBulk(bench, options, std::move(choices));
   const int64_t rounds = bench.is_large()
                              ? kRoundsOfLarge
                              : std::clamp(kWorkForRounds / bench.size(), kLeastRounds, kMostRounds);

@@ -31,7 +31,7 @@ constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
 constexpr int64_t kLongIteration = 3'000, kEvaluationsForLong = 1'000;
 
 Effort EffortFor(const Workbench& bench, int64_t evaluations) {
-  if (bench.is_large()) return {.improved_starts = 1, .for_each_start = evaluations};
+  if (bench.is_large()) return {.improved_starts = 1, .for_each_start = evaluations / 16};
   if (bench.size() >= kLongIteration && evaluations >= kEvaluationsForLong)
     return {.improved_starts = 1,
             .for_each_start = evaluations / 20,
@@ -61,7 +61,6 @@ class Starts {
 
   void ConsiderVariants(const Choices& choices) {
     Consider(choices);
-    if (bench_.is_large()) return;
     Choices retimed = choices;
     SetTriggers(bench_, retimed);
     if (retimed != choices) Consider(retimed);
@@ -124,7 +123,6 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
         .swap_costs = costs};
     if (const std::optional<Choices> choices = Relieve(bench, options, from))
       starts.ConsiderVariants(*choices);
-    if (bench.is_large()) break;
   }
 }
 
@@ -220,7 +218,10 @@ class OwnStrategy : public ChoosingStrategy {
  private:
   static void ConsiderPapers(Workbench& bench, Starts& starts) {
     for (const ChoosingStrategy* strategy : PaperStrategies()) {
-      if (const std::optional<Choices> choices = strategy->Choose(bench))
+      std::optional<Choices> choices = strategy->Choose(bench);
+      if (choices && bench.is_large())
+        starts.Consider(std::move(*choices));
+      else if (choices)
         starts.ConsiderVariants(*choices);
     }
   }
