@@ -1,6 +1,7 @@
 #include "scheduler/plan/strategies/bulk_relief.h"
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kBulkRounds = 24;
 constexpr int kMostValuations = 16;  // of one choice in a round
+constexpr double kLeastProgress = 0.9;  // of the load that a round finds, against the one before
 using Waits = SwapSchedule::Waits;
 
 // The load above the target, weighted by duration, in groups of operations. It changes as choices
@@ -22,7 +24,8 @@ class Excess {
       : count_(static_cast<int32_t>(loads_bytes.size())) {
     constexpr int64_t kLeastWeightNs = 100'000;  // gives short operations some weight
     for (int32_t i = 0; i < count_; ++i) {
-      above_bytes_.push_back(loads_bytes[static_cast<size_t>(i)] - target_bytes);
+      above_bytes_.push_back(
+          static_cast<double>(loads_bytes[static_cast<size_t>(i)] - target_bytes));
       weights_.push_back(static_cast<double>(timetable.duration_ns(i) + kLeastWeightNs));
     }
     groups_.resize(static_cast<size_t>((count_ + kGroup - 1) / kGroup));
@@ -34,6 +37,12 @@ class Excess {
                        [](const Group& group) { return group.highest_bytes <= 0; });
   }
 
+  double area() const {
+    double sum = 0;
+    for (const Group& group : groups_) sum += group.area;
+    return sum;
+  }
+
   // From evicting so much during [begin, end). Exact at the ends, an upper estimate between.
   double Relief(int32_t begin, int32_t end, int64_t size_bytes) const {
     double sum = 0;
@@ -43,7 +52,8 @@ class Excess {
 
   void Change(int32_t begin, int32_t end, int64_t bytes) {
     ForParts(begin, end, [&](int32_t from, int32_t to) {
-      for (int32_t i = from; i < to; ++i) above_bytes_[static_cast<size_t>(i)] += bytes;
+      for (int32_t i = from; i < to; ++i)
+        above_bytes_[static_cast<size_t>(i)] += static_cast<double>(bytes);
       if (from < to) {
         for (int32_t group = from / kGroup; group <= (to - 1) / kGroup; ++group)
           Measure(static_cast<size_t>(group));
@@ -54,7 +64,7 @@ class Excess {
  private:
   static constexpr int32_t kGroup = 16;
   struct Group {
-    int64_t highest_bytes = 0;
+    double highest_bytes = 0;
     double area = 0;    // above the target
     double weight = 0;  // of operations above the target
   };
@@ -69,7 +79,7 @@ class Excess {
   double ReliefOf(int32_t operation, int64_t size_bytes) const {
     const auto i = static_cast<size_t>(operation);
     if (above_bytes_[i] <= 0) return 0;
-    return static_cast<double>(std::min(above_bytes_[i], size_bytes)) * weights_[i];
+    return std::min(above_bytes_[i], static_cast<double>(size_bytes)) * weights_[i];
   }
 
   double ReliefIn(int32_t from, int32_t to, int64_t size_bytes) const {
@@ -84,19 +94,19 @@ class Excess {
   }
 
   void Measure(size_t index) {
-    Group group;
+    double highest = 0, area = 0, weight = 0;
     const auto end = std::min(above_bytes_.size(), (index + 1) * kGroup);
     for (size_t i = index * kGroup; i < end; ++i) {
-      if (above_bytes_[i] <= 0) continue;
-      group.highest_bytes = std::max(group.highest_bytes, above_bytes_[i]);
-      group.area += static_cast<double>(above_bytes_[i]) * weights_[i];
-      group.weight += weights_[i];
+      const double above = std::max(above_bytes_[i], 0.0);
+      highest = std::max(highest, above);
+      area += above * weights_[i];
+      weight += above_bytes_[i] > 0 ? weights_[i] : 0;
     }
-    groups_[index] = group;
+    groups_[index] = {highest, area, weight};
   }
 
   const int32_t count_;
-  std::vector<int64_t> above_bytes_;  // by operation
+  std::vector<double> above_bytes_;  // by operation; whole numbers
   std::vector<double> weights_;
   std::vector<Group> groups_;
 };
@@ -450,7 +460,9 @@ bool FitsInBulk(const Workbench& bench, const ReliefOptions& options, const Choi
 
 std::optional<Choices> RelieveInBulk(const Workbench& bench, ReliefOptions options,
                                      Choices choices) {
+  constexpr double kNothingYet = std::numeric_limits<double>::infinity();
   std::vector<bool> late(choices.decisions.size(), false);
+  double before = kNothingYet;
   for (int i = 0; i < kBulkRounds && !bench.is_spent(); ++i) {
     bench.AddWork(bench.size());
     BulkRound round(bench, options, choices, late);
@@ -462,13 +474,15 @@ std::optional<Choices> RelieveInBulk(const Workbench& bench, ReliefOptions optio
       SetTriggers(bench, choices);
       return choices;
     }
-    const bool any = round.Take(excess) > 0;
-    if (any && i < kBulkRounds / 2) continue;
-    if (any && options.waits == Waits::kAsNeeded) continue;
+    const double left = excess.area();
+    const bool goes_on = left < before * kLeastProgress && round.Take(excess) > 0;
+    before = left;
+    if (goes_on) continue;
     if (options.waits == Waits::kAsNeeded) return std::nullopt;
     options.waits = Waits::kAsNeeded;  // the target is unreachable without
     options.copy_discount = 1;
     late.assign(late.size(), false);
+    before = kNothingYet;
   }
   return std::nullopt;
 }

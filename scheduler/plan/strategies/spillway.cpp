@@ -101,7 +101,7 @@ std::vector<int32_t> FastestPossible(const Workbench& bench) {
 
 // Only the plan's prediction shows which is better.
 std::vector<SwapCosts> SwapCostsOf(const Workbench& bench) {
-  if (bench.is_large() || !bench.problem().device.mapping.AnyIsPaid()) return {SwapCosts::kCopies};
+  if (!bench.problem().device.mapping.AnyIsPaid()) return {SwapCosts::kCopies};
   return {SwapCosts::kCopies, SwapCosts::kCopiesAndCalls};
 }
 
@@ -110,12 +110,14 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
   constexpr struct {
     Waits waits;
     int64_t copy_discount, permille;
-  } kTrials[] = {{Waits::kNever, 64, 1000},
-                 {Waits::kNever, 64, 970},
-                 {Waits::kNever, 4, 990},
-                 {Waits::kAsNeeded, 2, 1000},
-                 {Waits::kAsNeeded, 1, 970}};
+    bool of_large;
+  } kTrials[] = {{Waits::kNever, 64, 1000, false},
+                 {Waits::kNever, 64, 970, true},
+                 {Waits::kNever, 4, 990, true},
+                 {Waits::kAsNeeded, 2, 1000, true},
+                 {Waits::kAsNeeded, 1, 970, false}};
   for (const auto& trial : kTrials) {
+    if (bench.is_large() && !trial.of_large) continue;
     const ReliefOptions options{
         .target_bytes = base::scale(bench.problem().budget_bytes, trial.permille, 1000),
         .waits = trial.waits,
@@ -238,7 +240,7 @@ class OwnStrategy : public ChoosingStrategy {
       const Choices& from = quick_kernels ? fast : none;
       for (const SwapCosts costs : SwapCostsOf(bench)) {
         ConsiderReliefs(bench, from, costs, starts);
-        if (bench.is_large()) return;
+        if (bench.is_large()) continue;
         if (const auto choices =
                 Approach(bench, from, costs, EvaluationsFor(bench) / (has_workspaces ? 6 : 4)))
           starts.ConsiderVariants(*choices);
