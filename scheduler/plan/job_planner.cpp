@@ -66,10 +66,13 @@ bool IsNearItsBound(const PlanAnswer& answer) {
          answer.live->predicted_ns() <= answer.lower_bound_ns + answer.lower_bound_ns / 100;
 }
 
-// A plan that holds inputs may beat the bound for plans that hold none.
+constexpr int64_t kUnknownNs = 0;
+
+// `bound_ns`: of plans that hold nothing, where it is known. A plan that holds inputs may beat the
+// bound for plans that hold none.
 int64_t LowerBoundOf(const PlanRequest& request, const IterationProfile& profile,
-                     const std::optional<IterationProfile>& held) {
-  const int64_t bound_ns = FindLowerBound(ProblemOf(request, profile)).iteration_ns;
+                     const std::optional<IterationProfile>& held, int64_t bound_ns) {
+  if (bound_ns == kUnknownNs) bound_ns = FindLowerBound(ProblemOf(request, profile)).iteration_ns;
   return held ? std::min(bound_ns, FindLowerBound(ProblemOf(request, *held)).iteration_ns)
               : bound_ns;
 }
@@ -80,7 +83,8 @@ IterationProfile PlannableProfile(const PlanRequest& request) {
   return less ? std::move(*less) : profile;
 }
 
-PlanAnswer AcceptFor(const IterationProfile& profile, const PlanRequest& request, Plan plan) {
+PlanAnswer AcceptFor(const IterationProfile& profile, const PlanRequest& request, Plan plan,
+                     int64_t bound_ns = kUnknownNs) {
   std::optional<IterationProfile> held;
   if (RerunsFreedInputs(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
   const Problem problem = ProblemOf(request, held ? *held : profile);
@@ -95,17 +99,17 @@ PlanAnswer AcceptFor(const IterationProfile& profile, const PlanRequest& request
   if (!live) return Refused("the plan is not one that a job can follow", false);
   return {.live = std::make_shared<const LivePlan>(std::move(*live)),
           .plan = std::move(plan),
-          .lower_bound_ns = LowerBoundOf(request, profile, held),
+          .lower_bound_ns = LowerBoundOf(request, profile, held, bound_ns),
           .is_invalid = false,
           .status = base::Ok()};
 }
 
 PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& plannable,
-                    const IterationProfile& profile) {
+                    const IterationProfile& profile, int64_t bound_ns) {
   const Problem problem = ProblemOf(request, profile);
   StrategyOutcome outcome = request.strategy->MakeRunnablePlan(problem);
   if (!outcome.plan) return Refused(WhyNone(problem, outcome.plan.text()), false);
-  return AcceptFor(plannable, request, std::move(*outcome.plan));
+  return AcceptFor(plannable, request, std::move(*outcome.plan), bound_ns);
 }
 
 }  // namespace
@@ -118,11 +122,11 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
 // needs them.
 PlanAnswer PlanFor(const PlanRequest& request) {
   const IterationProfile profile = PlannableProfile(request);
-  PlanAnswer plain = PlanFrom(request, profile, profile);
+  PlanAnswer plain = PlanFrom(request, profile, profile, kUnknownNs);
   if (plain.is_invalid || IsNearItsBound(plain)) return plain;
   const std::optional<IterationProfile> held = WithInputsHeld(ProblemOf(request, profile));
   if (!held) return plain;
-  PlanAnswer holding = PlanFrom(request, profile, *held);
+  PlanAnswer holding = PlanFrom(request, profile, *held, plain.lower_bound_ns);
   const bool is_faster =
       holding.live && (!plain.live || holding.live->predicted_ns() < plain.live->predicted_ns());
   return is_faster ? holding : plain;

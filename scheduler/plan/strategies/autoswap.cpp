@@ -48,6 +48,7 @@ class Selection {
     LoadTree load(bench_.timetable().load_bytes());
     std::vector<int32_t> order = Ranked(weights);
     std::vector<bool> taken(candidates_.size(), false);
+    size_t taken_in_order = 0;
     for (;;) {
       const LoadTree::Highest highest = load.Max();
       if (highest.load_bytes <= bench_.problem().budget_bytes) break;
@@ -56,6 +57,10 @@ class Selection {
                                : FirstOver(order, taken, highest.operation);
       if (next < 0) break;
       taken[static_cast<size_t>(next)] = true;
+      if (++taken_in_order * kTakenShare > order.size()) {
+        std::erase_if(order, [&](int32_t i) { return taken[static_cast<size_t>(i)]; });
+        taken_in_order = 0;
+      }
       const Candidate& candidate = candidates_[static_cast<size_t>(next)];
       load.Add(candidate.away.begin, candidate.away.end,
                -bench_.footprint_bytes(candidate.interval));
@@ -66,6 +71,7 @@ class Selection {
 
  private:
   static constexpr size_t kScoredPerChoice = 64;
+  static constexpr size_t kTakenShare = 16;  // more than one in so many is taken: they leave
 
   Weights RawScores(int32_t i) const {
     const Timetable& timetable = bench_.timetable();

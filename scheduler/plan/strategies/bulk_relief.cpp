@@ -12,7 +12,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr int kBulkRounds = 24;
-constexpr int kMostValuations = 16;  // of one choice in a round
+constexpr int kMostValuations = 16;     // of one choice in a round
 constexpr double kLeastProgress = 0.9;  // of the load that a round finds, against the one before
 using Waits = SwapSchedule::Waits;
 
@@ -29,14 +29,12 @@ class Excess {
       weights_.push_back(static_cast<double>(timetable.duration_ns(i) + kLeastWeightNs));
     }
     groups_.resize(static_cast<size_t>((count_ + kGroup - 1) / kGroup));
+    above_bytes_.resize(groups_.size() * kGroup, 0);
+    weights_.resize(groups_.size() * kGroup, 0);
     for (size_t group = 0; group < groups_.size(); ++group) Measure(group);
   }
 
-  bool none() const {
-    return std::all_of(groups_.begin(), groups_.end(),
-                       [](const Group& group) { return group.highest_bytes <= 0; });
-  }
-
+  bool none() const { return area() <= 0; }
   double area() const {
     double sum = 0;
     for (const Group& group : groups_) sum += group.area;
@@ -64,7 +62,6 @@ class Excess {
  private:
   static constexpr int32_t kGroup = 16;
   struct Group {
-    double highest_bytes = 0;
     double area = 0;    // above the target
     double weight = 0;  // of operations above the target
   };
@@ -93,16 +90,21 @@ class Excess {
     return sum;
   }
 
+  // In lanes, so that no sum waits for the one before it. Operations past the last have no weight.
   void Measure(size_t index) {
-    double highest = 0, area = 0, weight = 0;
-    const auto end = std::min(above_bytes_.size(), (index + 1) * kGroup);
-    for (size_t i = index * kGroup; i < end; ++i) {
-      const double above = std::max(above_bytes_[i], 0.0);
-      highest = std::max(highest, above);
-      area += above * weights_[i];
-      weight += above_bytes_[i] > 0 ? weights_[i] : 0;
+    constexpr size_t kLanes = 4;
+    double area[kLanes] = {}, weight[kLanes] = {};
+    const size_t begin = index * kGroup;
+    for (size_t i = begin; i < begin + kGroup; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        const double above = above_bytes_[i + lane];
+        const double counted = above > 0 ? weights_[i + lane] : 0;
+        area[lane] += above * counted;
+        weight[lane] += counted;
+      }
     }
-    groups_[index] = {highest, area, weight};
+    groups_[index] = {area[0] + area[1] + area[2] + area[3],
+                      weight[0] + weight[1] + weight[2] + weight[3]};
   }
 
   const int32_t count_;
@@ -140,7 +142,8 @@ class LinkTime {
 
   // Both directions walk the same way; backward time is mirrored.
   int64_t Walk(int64_t from_ns, int64_t copy_ns, int64_t within_ns, bool takes) {
-    const int64_t start_ns = Sign() * from_ns + kSlices * slice_ns_;  // mirrored time stays positive
+    const int64_t start_ns =
+        Sign() * from_ns + kSlices * slice_ns_;  // mirrored time stays positive
     int64_t slice = start_ns / slice_ns_;
     int64_t usable_ns = slice_ns_ - start_ns % slice_ns_;  // of the first slice
     const int64_t last = (start_ns + within_ns) / slice_ns_;
@@ -215,9 +218,7 @@ class BulkRound {
     TakeLinkTime();
   }
 
-  Excess Left() {
-    return Excess(Loads(), timetable_, options_.target_bytes);
-  }
+  Excess Left() { return Excess(Loads(), timetable_, options_.target_bytes); }
 
   // How many it took.
   int64_t Take(Excess& excess) {
@@ -248,7 +249,8 @@ class BulkRound {
     for (const Decision& decision : choices_.decisions) {
       if (decision.treatment == Treatment::kRecompute)
         order.emplace_back(-bench_.ChainNs(decision.interval) - kMostNanos / 2, decision.interval);
-      if (decision.treatment == Treatment::kSwap && !bench_.interval(decision.interval).content_dead)
+      if (decision.treatment == Treatment::kSwap &&
+          !bench_.interval(decision.interval).content_dead)
         order.emplace_back(-bench_.footprint_bytes(decision.interval), decision.interval);
     }
     std::sort(order.begin(), order.end());

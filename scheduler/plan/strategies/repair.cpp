@@ -8,7 +8,8 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int kMostEvictions = 400;  // of searches for the first operation above the budget
+// Searches for the first operation above the budget.
+constexpr int kMostEvictions = 400, kMostEvictionsOfLarge = 24;
 
 struct Excess {
   int32_t operation = -1;
@@ -88,7 +89,8 @@ Choices EverythingOnDemand(const Workbench& bench) {
 
 std::optional<Choices> Repair(Workbench& bench, Choices choices) {
   if (Runs(bench, choices)) return choices;
-  for (int round = 0; round < kMostEvictions; ++round) {
+  const int most = bench.is_large() ? kMostEvictionsOfLarge : kMostEvictions;
+  for (int round = 0; round < most; ++round) {
     const Excess excess = FirstExcess(bench, choices);
     if (excess.operation < 0 || !Evict(bench, excess, choices)) break;
   }

@@ -110,14 +110,15 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
   constexpr struct {
     Waits waits;
     int64_t copy_discount, permille;
-    bool of_large;
-  } kTrials[] = {{Waits::kNever, 64, 1000, false},
-                 {Waits::kNever, 64, 970, true},
-                 {Waits::kNever, 4, 990, true},
-                 {Waits::kAsNeeded, 2, 1000, true},
-                 {Waits::kAsNeeded, 1, 970, false}};
+    bool of_large, of_large_with_calls;
+  } kTrials[] = {{Waits::kNever, 64, 1000, false, false},
+                 {Waits::kNever, 64, 970, true, true},
+                 {Waits::kNever, 4, 990, true, false},
+                 {Waits::kAsNeeded, 2, 1000, false, true},
+                 {Waits::kAsNeeded, 1, 970, false, false}};
+  const bool with_calls = costs == SwapCosts::kCopiesAndCalls;
   for (const auto& trial : kTrials) {
-    if (bench.is_large() && !trial.of_large) continue;
+    if (bench.is_large() && !(with_calls ? trial.of_large_with_calls : trial.of_large)) continue;
     const ReliefOptions options{
         .target_bytes = base::scale(bench.problem().budget_bytes, trial.permille, 1000),
         .waits = trial.waits,

@@ -23,7 +23,7 @@ struct Choices {
 // In operations and intervals visited: some seconds, equal on every machine. The larger limit is
 // for problems with a node limit (live jobs) that are not large.
 inline constexpr int64_t kMostWork = 120'000'000, kMostWorkWhenAsked = 300'000'000;
-inline constexpr int64_t kLargeIteration = 20'000;  // operations + intervals
+inline constexpr int64_t kLargeIteration = 10'000;  // operations + intervals
 
 class Workbench {
  public:
