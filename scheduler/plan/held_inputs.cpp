@@ -53,17 +53,22 @@ std::optional<IterationProfile> WithInputsHeld(const Problem& problem) {
   return held;
 }
 
-bool RerunsFreedInputs(const IterationProfile& profile, const Plan& plan) {
-  int32_t next = 0;
-  for (const Step& step : plan.steps) {
-    if (!step.recomputes) {
-      ++next;
-      continue;
-    }
+bool ReliesOnHeldInputs(const IterationProfile& profile, const Plan& plan) {
+  int32_t next = 0;  // the first operation that has not begun
+  size_t action = 0;
+  const auto is_freed = [&](BufferId id) { return IsFreedBefore(profile.at(id), {next}); };
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
     if (static_cast<size_t>(step.operation.index) >= profile.operations.size()) return false;
     const std::vector<BufferId>& reads = profile.at(step.operation).reads;
-    const auto is_freed = [&](BufferId id) { return IsFreedBefore(profile.at(id), {next}); };
-    if (std::any_of(reads.begin(), reads.end(), is_freed)) return true;
+    if (step.recomputes && std::any_of(reads.begin(), reads.end(), is_freed)) return true;
+    if (!step.recomputes) ++next;
+    for (; action < plan.actions.size() && plan.actions[action].step <= static_cast<int32_t>(i);
+         ++action) {
+      const Action& it = plan.actions[action];
+      if (static_cast<size_t>(it.buffer.index) >= profile.buffers.size()) return false;
+      if (it.kind != ActionKind::kPrefetch && is_freed(it.buffer)) return true;
+    }
   }
   return false;
 }

@@ -20,6 +20,6 @@ inline constexpr int64_t kLeastGainOfHolding = 4;
 std::optional<IterationProfile> WithInputsHeld(const Problem& problem);
 
 // False for a plan that does not match the profile.
-bool RerunsFreedInputs(const IterationProfile& profile, const Plan& plan);
+bool ReliesOnHeldInputs(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

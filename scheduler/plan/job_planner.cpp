@@ -86,7 +86,7 @@ IterationProfile PlannableProfile(const PlanRequest& request) {
 PlanAnswer AcceptFor(const IterationProfile& profile, const PlanRequest& request, Plan plan,
                      int64_t bound_ns = kUnknownNs) {
   std::optional<IterationProfile> held;
-  if (RerunsFreedInputs(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
+  if (ReliesOnHeldInputs(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
   const Problem problem = ProblemOf(request, held ? *held : profile);
   if (const auto offence = ValidatePlan(problem, plan)) return Refused(offence->what, true);
   Timeline timeline;
@@ -112,24 +112,37 @@ PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& plannabl
   return AcceptFor(plannable, request, std::move(*outcome.plan), bound_ns);
 }
 
+bool IsRepaired(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(),
+                     [](const Action& action) { return action.reason == Reason::kRepair; });
+}
+
+const PlanAnswer& Faster(const PlanAnswer& plain, const PlanAnswer& holding) {
+  const bool is_faster =
+      holding.live && (!plain.live || holding.live->predicted_ns() < plain.live->predicted_ns());
+  return is_faster ? holding : plain;
+}
+
 }  // namespace
 
 PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   return AcceptFor(PlannableProfile(request), request, std::move(plan));
 }
 
-// Also tries a plan with inputs held. Accept() checks it without them if it reruns nothing that
-// needs them.
+// Also tries a plan with inputs held. Accept() checks it without them if it does not rely on them.
+// Of many operations one plan must do, the one with all such inputs held, if it needs no repair.
 PlanAnswer PlanFor(const PlanRequest& request) {
   const IterationProfile profile = PlannableProfile(request);
-  PlanAnswer plain = PlanFrom(request, profile, profile, kUnknownNs);
+  const bool is_long = profile.operations.size() >= kManyOperations;
+  PlanAnswer plain;
+  if (!is_long) plain = PlanFrom(request, profile, profile, kUnknownNs);
   if (plain.is_invalid || IsNearItsBound(plain)) return plain;
   const std::optional<IterationProfile> held = WithInputsHeld(ProblemOf(request, profile));
-  if (!held) return plain;
-  PlanAnswer holding = PlanFrom(request, profile, *held, plain.lower_bound_ns);
-  const bool is_faster =
-      holding.live && (!plain.live || holding.live->predicted_ns() < plain.live->predicted_ns());
-  return is_faster ? holding : plain;
+  PlanAnswer holding;
+  if (held) holding = PlanFrom(request, profile, *held, plain.lower_bound_ns);
+  const bool is_enough = holding.live && !IsRepaired(holding.plan);
+  if (is_long && !is_enough) plain = PlanFrom(request, profile, profile, kUnknownNs);
+  return Faster(plain, holding);
 }
 
 }  // namespace spillway::scheduler

@@ -231,7 +231,7 @@ class BulkRound {
       const double before = option.value;
       option.value = ValueOf(excess, option);
       if (option.value <= 0) continue;
-      if (option.value < before * 0.999 && !waiting.empty() && option < waiting.top() &&
+      if (option.value < before * 0.99 && !waiting.empty() && option < waiting.top() &&
           ++option.valuations < kMostValuations) {
         waiting.push(option);
         continue;

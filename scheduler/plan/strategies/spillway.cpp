@@ -25,13 +25,17 @@ struct Effort {
 };
 
 constexpr int64_t kWorkForRenewals = 40'000;  // renewals x (operations + intervals)
-constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
+constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40, kRenewalsOfLarge = 2;
 // Single changes try too few of a long iteration's thousands of choices, so renewals pay more.
 // ResNet-152 twice over at a quarter of its peak: 15 instead of 22 per cent in about the same time.
 constexpr int64_t kLongIteration = 3'000, kEvaluationsForLong = 1'000;
 
 Effort EffortFor(const Workbench& bench, int64_t evaluations) {
-  if (bench.is_large()) return {.improved_starts = 1, .for_each_start = evaluations / 16};
+  if (bench.is_large())
+    return {.improved_starts = 1,
+            .for_each_start = evaluations / 16,
+            .renewals = kRenewalsOfLarge,
+            .for_each_renewal = 1};
   if (bench.size() >= kLongIteration && evaluations >= kEvaluationsForLong)
     return {.improved_starts = 1,
             .for_each_start = evaluations / 20,
@@ -114,7 +118,7 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
   } kTrials[] = {{Waits::kNever, 64, 1000, false, false},
                  {Waits::kNever, 64, 970, true, true},
                  {Waits::kNever, 4, 990, true, false},
-                 {Waits::kAsNeeded, 2, 1000, false, true},
+                 {Waits::kAsNeeded, 2, 1000, true, true},
                  {Waits::kAsNeeded, 1, 970, false, false}};
   const bool with_calls = costs == SwapCosts::kCopiesAndCalls;
   for (const auto& trial : kTrials) {
@@ -241,6 +245,7 @@ class OwnStrategy : public ChoosingStrategy {
       const Choices& from = quick_kernels ? fast : none;
       for (const SwapCosts costs : SwapCostsOf(bench)) {
         ConsiderReliefs(bench, from, costs, starts);
+        if (bench.is_large() && starts.empty()) return;
         if (bench.is_large()) continue;
         if (const auto choices =
                 Approach(bench, from, costs, EvaluationsFor(bench) / (has_workspaces ? 6 : 4)))
@@ -257,8 +262,8 @@ class OwnStrategy : public ChoosingStrategy {
       Priced improved = Improve(bench, std::move(start), effort.for_each_start);
       if (!best || RunsBetter(improved.prediction, best->prediction)) best = std::move(improved);
     }
-    if (bench.is_large()) return std::move(*best);
     best = Renewal(bench, std::move(*best)).Run(effort);
+    if (bench.is_large()) return std::move(*best);
     Priced annealed = Annealed(bench, *best, evaluations / 4, Refits::kNo);
     if (bench.size() >= kSmallProblem) return annealed;
     Priced refitted = Annealed(bench, std::move(*best), evaluations * 2, Refits::kYes);

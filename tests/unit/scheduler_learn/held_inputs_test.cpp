@@ -58,7 +58,7 @@ TEST(HeldInputsTest, LargeBufferIsRecomputedFromASmallFreedInput) {
   const PlanAnswer answer = PlanFor(request);
 
   ASSERT_TRUE(answer.live) << answer.status.text();
-  EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
+  EXPECT_TRUE(ReliesOnHeldInputs(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 17 * kMs);
   EXPECT_LE(answer.lower_bound_ns, answer.live->predicted_ns());
   // And a stored plan is accepted again.
@@ -114,9 +114,22 @@ TEST(HeldInputsTest, AttentionIsRecomputedInAChain) {
   const PlanAnswer answer = PlanFor(request);
 
   ASSERT_TRUE(answer.live) << answer.status.text();
-  EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
+  EXPECT_TRUE(ReliesOnHeldInputs(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 18 * kMs);
   EXPECT_TRUE(Accept(request, answer.plan).live);
+}
+
+// A plan that only moved a held input behind its free was checked against the profile without it,
+// and refused as a defect of the strategy.
+TEST(HeldInputsTest, APlanThatMovesAnInputBehindItsFreeReliesOnIt) {
+  const IterationProfile profile = Training(2 * base::kMebibyte);
+  Plan plan = PlanWithoutActions(profile);
+  EXPECT_FALSE(ReliesOnHeldInputs(profile, plan));
+  // The input is freed after operation 1.
+  plan.actions = {{ActionKind::kDrop, {1}, 1}};
+  EXPECT_TRUE(ReliesOnHeldInputs(profile, plan));
+  plan.actions = {{ActionKind::kOffload, {1}, 0}};
+  EXPECT_FALSE(ReliesOnHeldInputs(profile, plan));
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ TEST(LiveReplayTest, HeldInputsAreThereForReruns) {
     problem.profile = &*held;
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const StrategyOutcome outcome = FindStrategy("spillway")->MakeRunnablePlan(problem);
-    if (!outcome.plan || !RerunsFreedInputs(pattern->profile, *outcome.plan)) continue;
+    if (!outcome.plan || !ReliesOnHeldInputs(pattern->profile, *outcome.plan)) continue;
     const auto offence = ValidatePlan(problem, *outcome.plan);
     ASSERT_FALSE(offence) << offence->what;
     const auto live = LivePlan::Make(pattern, *outcome.plan, 1, problem.budget_bytes);
