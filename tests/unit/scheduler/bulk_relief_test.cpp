@@ -126,14 +126,23 @@ TEST(BulkReliefTest, GivesUpWhereOneOperationAloneIsTooLarge) {
   EXPECT_FALSE(Relieve(ProblemOf(profile, 5 * kMib)).prediction.runs());
 }
 
-// What one choice too many evicts stays in the end.
+// The small buffer is the cheapest to take, but not enough. With the large one it is superfluous.
 TEST(BulkReliefTest, NoChoiceIsSuperfluous) {
-  const IterationProfile profile = Chain(12, 3 * kMs, false);
+  const IterationProfile profile =
+      ProfileOf({Persistent("w", 10), Temporary("large", 10 * kMib), Temporary("small", 5 * kMib),
+                 Temporary("peak", 20 * kMib)},
+                {MakeOperation("make large", 5 * kMs, {0}, {1}, false),
+                 MakeOperation("make small", 1'000, {0}, {2}, true),
+                 MakeOperation("between", 5 * kMs, {0}, {}, false),
+                 MakeOperation("peak", 5 * kMs, {0}, {3}, false),
+                 MakeOperation("after", 5 * kMs, {0}, {}, false),
+                 MakeOperation("use", 5 * kMs, {1, 2}, {}, false)});
 
   const Relieved relieved = Relieve(ProblemOf(profile, PeakBytes(profile) - 10 * kMib));
 
   ASSERT_TRUE(relieved.prediction.runs());
   EXPECT_EQ(relieved.swaps, 1);
+  EXPECT_EQ(relieved.recomputations, 0);
 }
 
 }  // namespace
