@@ -70,6 +70,7 @@ class SleepTest(SleepFixture):
         asleep = self.await_device(first, lambda device: device["to_host_bytes"] >= POOL_BYTES - FLOOR, "the first model's leaving")
         self.assertLessEqual(asleep["unmovable_bytes"], 16 * MIB)
         self.assertFalse(asleep["overdue"])
+        self.await_device(second, lambda device: not device["active"], "the second model's idleness")
         self.wake("first", 1)
         self.await_asleep(first, "first", 2)
         self.await_device(first, lambda device: device["to_device_bytes"] >= POOL_BYTES - FLOOR, "the first model's return")
@@ -89,6 +90,17 @@ class SleepTest(SleepFixture):
 
     def test_a_pool_leaves_also_where_pointers_are_unproven(self):
         self.check_two_models("pool", "auto")
+
+    def test_host_memory_is_ready_for_a_model_that_sleeps(self):
+        self.serve()
+        first = self.begin_model("first", "plain", self.sleeping("first"))
+        self.await_asleep(first, "first", 1)
+        ready = self.await_device(first, lambda device: device["host_bytes"] >= POOL_BYTES, "host memory for all of it")
+        self.assertEqual(ready["to_host_bytes"], 0)
+        self.assertGreaterEqual(ready["resident_bytes"], POOL_BYTES)
+        self.wake("first", 1)
+        self.wake("first", 2)
+        self.assertEqual(first.wait(job_test.PATIENCE_S), 0, self.errors("first"))
 
     def test_a_model_that_ends_asleep_ends(self):
         self.serve()
