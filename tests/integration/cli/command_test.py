@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
+
 BUILT = None  # paths from the command line
 
 PEAK = 268435456
@@ -368,7 +371,7 @@ def main():
     for name in ("--spillway", "--driver", "--preload", "--static-program"):
         parser.add_argument(name, required=True)
     BUILT, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest])
+    skips.main(rest)
 
 
 if __name__ == "__main__":
