@@ -85,8 +85,14 @@ int View(Question question, const std::vector<std::string>& arguments) {
   ask.form = options.json ? protocol::Form::kJson : protocol::Form::kText;
   ask.columns = Columns();
   AgentClient agent(options.socket);
-  if (!options.operands.empty()) ask.job = WholeJobName(options.operands.front(), agent);
-  std::fputs(agent.Ask(ask).c_str(), stdout);
+  const auto answer_for = [&](const std::string& job) {
+    ask.job = job;
+    return agent.Ask(ask);
+  };
+  const std::string answer = options.operands.empty()
+                                 ? agent.Ask(ask)
+                                 : AskForJob(options.operands.front(), agent, answer_for);
+  std::fputs(answer.c_str(), stdout);
   return 0;
 }
 
@@ -228,6 +234,15 @@ void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
   }
 }
 
+protocol::Done ChangeTerms(const BudgetOptions& options, AgentClient& agent) {
+  protocol::Done done;
+  if (ChangesTerms(options)) done = agent.Request(options.wanted);
+  if (options.workspace_bytes)
+    done = agent.Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
+                                                *options.workspace_bytes});
+  return done;
+}
+
 int Budget(const std::vector<std::string>& arguments) {
   BudgetOptions options = ParseBudgetOptions(arguments);
   if (options.limit_share || options.guaranteed_share || options.host_share)
@@ -238,12 +253,11 @@ int Budget(const std::vector<std::string>& arguments) {
   if (options.workspace_bytes && agent.version() < kWorkspaceVersion)
     throw Failure(kExitRefusedByAgent, "refused", "the agent is too old to bound workspaces",
                   "restart it in its new version; see: spillwayd --version");
-  options.wanted.job = WholeJobName(std::string(options.wanted.job.view()), agent);
-  protocol::Done done;
-  if (ChangesTerms(options)) done = agent.Request(options.wanted);
-  if (options.workspace_bytes)
-    done = agent.Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
-                                                *options.workspace_bytes});
+  const protocol::Done done =
+      AskForJob(std::string(options.wanted.job.view()), agent, [&](const std::string& job) {
+        options.wanted.job = job;
+        return ChangeTerms(options, agent);
+      });
   PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed",
             options.json);
   return 0;
