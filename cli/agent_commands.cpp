@@ -1,6 +1,5 @@
 #include "cli/agent_commands.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/json_text.h"
 #include "base/size_text.h"
+#include "base/terminal.h"
 #include "cli/agent_client.h"
 #include "cli/help.h"
 #include "cli/installation.h"
@@ -72,9 +72,8 @@ ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t o
 }
 
 uint16_t Columns() {
-  winsize size{};
-  if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return std::min<uint16_t>(size.ws_col, 1000);
+  const size_t columns = base::TerminalColumns(STDOUT_FILENO);
+  return columns == SIZE_MAX ? 0 : static_cast<uint16_t>(std::min<size_t>(columns, 1000));
 }
 
 int View(Question question, const std::vector<std::string>& arguments) {

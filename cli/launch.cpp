@@ -1,6 +1,5 @@
 #include "cli/launch.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "base/environment.h"
+#include "base/terminal.h"
 #include "cli/accelerator_probe.h"
 #include "cli/agent_client.h"
 #include "cli/agent_requirement.h"
@@ -87,9 +87,7 @@ void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
 
 // A log keeps each note on one line, for searches.
 std::string FittedToTerminal(const std::string& notes) {
-  winsize size{};
-  const bool is_terminal = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return is_terminal ? WrappedLines(notes, size.ws_col, "  ", LongWords::kKeep) : notes;
+  return WrappedLines(notes, base::TerminalColumns(STDERR_FILENO), "  ", LongWords::kKeep);
 }
 
 // An error gives "" and a warning that names the consequence.

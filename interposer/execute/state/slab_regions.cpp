@@ -108,13 +108,9 @@ bool SlabRegions::HasRoom(std::size_t bytes) const {
 }
 
 bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
-  Coming coming = TakeSlabs(bytes, most_bytes);
+  Coming coming = Come(HostSlabs::Instance().Take(device_, bytes, most_bytes));
   Map(&coming);
   return Add(coming);
-}
-
-SlabRegions::Coming SlabRegions::TakeSlabs(std::size_t bytes, std::size_t most_bytes) {
-  return Come(HostSlabs::Instance().Take(device_, bytes, most_bytes));
 }
 
 SlabRegions::Coming SlabRegions::TakeSlabsAhead(std::size_t region_bytes) {

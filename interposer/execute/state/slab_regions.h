@@ -27,13 +27,13 @@ class SlabRegions {
   std::byte* Take(std::size_t bytes);
   // Maps slabs for a buffer of that size, if they have come and are at most `most_bytes`.
   bool MapFor(std::size_t bytes, std::size_t most_bytes);
-  // The same in three steps. Only the second takes time, and it needs no lock.
+  // Slabs before a buffer needs them, in three steps. Only the second takes time, and it needs no
+  // lock.
   struct Coming {
     int device = 0;
     std::vector<HostSlab> slabs;  // none: they have not come
     std::byte* begin = nullptr;   // null: not mapped
   };
-  Coming TakeSlabs(std::size_t bytes, std::size_t most_bytes);
   // A region of that size or, once all slabs have come, the rest.
   Coming TakeSlabsAhead(std::size_t region_bytes);
   static void Map(Coming* coming);

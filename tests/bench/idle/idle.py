@@ -132,7 +132,8 @@ def measure(options, folder, memory, alone):
             print(f"{job.name}: {job.output[-3:]} {job.errors}", file=sys.stderr)
     back = copies_of_weights(first, "h2d")
     # Later ones are of ranges that evict each other while the budget returns in parts.
-    out = [copy for copy in copies_of_weights(first, "d2h") if not back or copy[0] < min(one[0] for one in back)]
+    first_back = min((copy[0] for copy in back), default=float("inf"))
+    out = [copy for copy in copies_of_weights(first, "d2h") if copy[0] < first_back]
     return {"leaves": seconds_and_rate(out), "returns": seconds_and_rate(back),
             "floor_bytes": held[first.process.pid], "unmovable_bytes": asleep["unmovable_bytes"], "same": same,
             "beyond": sum(len(job.beyond) for job in jobs), "looks": sum(len(job.budgeted) for job in jobs)}
