@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "base/environment.h"
-#include "cli/failure.h"
 #include "protocol/bulk.h"
 
 namespace spillway::cli {
@@ -24,10 +23,11 @@ Failure Unreadable() {
           "is the agent of the same version? see: spillwayd --version"};
 }
 
-Failure Refused(const protocol::Done& done) {
-  const bool unknown = done.outcome == protocol::Outcome::kUnknownJob;
-  return {kExitRefusedByAgent, "refused", std::string(done.text.view()),
-          unknown ? "see: spillway jobs" : "see: spillway status"};
+[[noreturn]] void Refuse(const protocol::Done& done) {
+  const std::string why(done.text.view());
+  if (done.outcome == protocol::Outcome::kUnknownJob)
+    throw UnknownJob(kExitRefusedByAgent, "refused", why, "see: spillway jobs");
+  throw Failure(kExitRefusedByAgent, "refused", why, "see: spillway status");
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ protocol::Received AgentClient::Exchange(const protocol::Message& message) {
 
 std::string AgentClient::Ask(const protocol::Ask& ask) {
   const protocol::Received received = Exchange(ask);
-  if (const auto* done = std::get_if<protocol::Done>(&received.message)) throw Refused(*done);
+  if (const auto* done = std::get_if<protocol::Done>(&received.message)) Refuse(*done);
   const auto* document = std::get_if<protocol::Document>(&received.message);
   const base::Result<std::string> text =
       document ? protocol::ReadSealed(received.file(), document->size_bytes)
@@ -96,7 +96,7 @@ protocol::Done AgentClient::Request(const protocol::Message& request) {
   const protocol::Done done = OutcomeOf(request);
   const bool taken =
       done.outcome == protocol::Outcome::kDone || done.outcome == protocol::Outcome::kWouldBeDone;
-  if (!taken) throw Refused(done);
+  if (!taken) Refuse(done);
   return done;
 }
 
@@ -105,7 +105,7 @@ std::string AgentClient::OpenListener(const protocol::OpenListener& request) {
     throw Failure(kExitRefusedByAgent, "the agent makes no sockets for allocations",
                   "it is older than this command", "update spillwayd, or leave out --allocation");
   const protocol::Received received = Exchange(request);
-  if (const auto* done = std::get_if<protocol::Done>(&received.message)) throw Refused(*done);
+  if (const auto* done = std::get_if<protocol::Done>(&received.message)) Refuse(*done);
   if (const auto* place = std::get_if<protocol::ListenerPlace>(&received.message))
     return std::string(place->socket.view());
   throw Unreadable();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/failure.h"
 #include "protocol/socket_channel.h"
 
 namespace spillway::cli {
@@ -14,6 +15,12 @@ namespace spillway::cli {
 std::string AgentAddress(const std::string& socket);
 
 struct Interrupted {};
+
+// The agent refuses because it has no job of the name.
+class UnknownJob : public Failure {
+ public:
+  using Failure::Failure;
+};
 
 class AgentClient {
  public:

@@ -1,6 +1,5 @@
 #include "cli/agent_commands.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/json_text.h"
 #include "base/size_text.h"
+#include "base/terminal.h"
 #include "cli/agent_client.h"
 #include "cli/help.h"
 #include "cli/installation.h"
@@ -72,9 +72,8 @@ ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t o
 }
 
 uint16_t Columns() {
-  winsize size{};
-  if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return std::min<uint16_t>(size.ws_col, 1000);
+  const size_t columns = base::TerminalColumns(STDOUT_FILENO);
+  return columns == SIZE_MAX ? 0 : static_cast<uint16_t>(std::min<size_t>(columns, 1000));
 }
 
 int View(Question question, const std::vector<std::string>& arguments) {
@@ -85,8 +84,14 @@ int View(Question question, const std::vector<std::string>& arguments) {
   ask.form = options.json ? protocol::Form::kJson : protocol::Form::kText;
   ask.columns = Columns();
   AgentClient agent(options.socket);
-  if (!options.operands.empty()) ask.job = WholeJobName(options.operands.front(), agent);
-  std::fputs(agent.Ask(ask).c_str(), stdout);
+  const auto answer_for = [&](const std::string& job) {
+    ask.job = job;
+    return agent.Ask(ask);
+  };
+  const std::string answer = options.operands.empty()
+                                 ? agent.Ask(ask)
+                                 : AskForJob(options.operands.front(), agent, answer_for);
+  std::fputs(answer.c_str(), stdout);
   return 0;
 }
 
@@ -228,6 +233,15 @@ void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
   }
 }
 
+protocol::Done ChangeTerms(const BudgetOptions& options, AgentClient& agent) {
+  protocol::Done done;
+  if (ChangesTerms(options)) done = agent.Request(options.wanted);
+  if (options.workspace_bytes)
+    done = agent.Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
+                                                *options.workspace_bytes});
+  return done;
+}
+
 int Budget(const std::vector<std::string>& arguments) {
   BudgetOptions options = ParseBudgetOptions(arguments);
   if (options.limit_share || options.guaranteed_share || options.host_share)
@@ -238,12 +252,11 @@ int Budget(const std::vector<std::string>& arguments) {
   if (options.workspace_bytes && agent.version() < kWorkspaceVersion)
     throw Failure(kExitRefusedByAgent, "refused", "the agent is too old to bound workspaces",
                   "restart it in its new version; see: spillwayd --version");
-  options.wanted.job = WholeJobName(std::string(options.wanted.job.view()), agent);
-  protocol::Done done;
-  if (ChangesTerms(options)) done = agent.Request(options.wanted);
-  if (options.workspace_bytes)
-    done = agent.Request(protocol::SetWorkspace{options.wanted.job, options.wanted.dry_run,
-                                                *options.workspace_bytes});
+  const protocol::Done done =
+      AskForJob(std::string(options.wanted.job.view()), agent, [&](const std::string& job) {
+        options.wanted.job = job;
+        return ChangeTerms(options, agent);
+      });
   PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed",
             options.json);
   return 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/agent_client.h"
 #include "cli/failure.h"
 #include "cli/json_value.h"
 

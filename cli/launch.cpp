@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/environment.h"
+#include "base/terminal.h"
 #include "cli/accelerator_probe.h"
 #include "cli/agent_client.h"
 #include "cli/agent_requirement.h"
@@ -20,6 +21,7 @@
 #include "cli/peak_store.h"
 #include "cli/run_rules.h"
 #include "cli/shell_quote.h"
+#include "cli/wrapped_lines.h"
 #include "cli/younger_driver.h"
 
 namespace spillway::cli {
@@ -81,6 +83,11 @@ std::string MeasureCommand(const RunOptions& options) {
 
 void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
   if (!text.empty()) launch.notes += "spillway: " + kind + text + "\n";
+}
+
+// A log keeps each note on one line, for searches.
+std::string FittedToTerminal(const std::string& notes) {
+  return WrappedLines(notes, base::TerminalColumns(STDERR_FILENO), "  ", LongWords::kKeep);
 }
 
 // An error gives "" and a warning that names the consequence.
@@ -249,7 +256,7 @@ void Execute(const Launch& launch) {
   std::vector<char*> argv;
   for (std::string& copy : copies) argv.push_back(copy.data());
   argv.push_back(nullptr);
-  std::fputs(launch.notes.c_str(), stderr);
+  std::fputs(FittedToTerminal(launch.notes).c_str(), stderr);
   std::fflush(stderr);
   launch.environment.Apply();
   execv(launch.program_path.c_str(), argv.data());

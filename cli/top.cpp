@@ -23,6 +23,7 @@
 #include "cli/json_value.h"
 #include "cli/options/option_parser.h"
 #include "cli/top_page.h"
+#include "cli/wrapped_lines.h"
 
 namespace spillway::cli {
 namespace {
@@ -203,24 +204,10 @@ TopSize SizeOfTerminal() {
           is_known && size.ws_col > 0 ? size.ws_col : kUsualColumns};
 }
 
-// At spaces, so that no number is cut.
-std::string WrappedLines(const std::string& page, int columns) {
-  constexpr char indent[] = "              ";
-  const auto width = std::max(static_cast<size_t>(columns), 2 * sizeof indent);
-  std::string wrapped;
-  for (size_t at = 0; at < page.size();) {
-    const size_t end = std::min(page.find('\n', at), page.size());
-    std::string line = page.substr(at, end - at);
-    while (line.size() > width) {
-      const size_t blank = line.rfind(' ', width);
-      const size_t cut = blank == line.npos || blank < sizeof indent ? width : blank;
-      wrapped += line.substr(0, cut) + '\n';
-      line = indent + line.substr(cut + (line[cut] == ' ' ? 1 : 0));
-    }
-    wrapped += line + '\n';
-    at = end + 1;
-  }
-  return wrapped;
+// Below the values of the page.
+std::string WrappedDetail(const std::string& page, int columns) {
+  return WrappedLines(page, static_cast<size_t>(std::max(columns, 0)), std::string(14, ' '),
+                      LongWords::kCut);
 }
 
 std::string CutLines(const std::string& page, int columns) {
@@ -241,7 +228,7 @@ class LiveView {
   std::optional<std::string> Page(const TopSize& size) {
     try {
       if (!detail_.empty())
-        return CutLines(WrappedLines(AskAbout(detail_), size.columns), size.columns);
+        return CutLines(WrappedDetail(AskAbout(detail_), size.columns), size.columns);
       Refresh();
       page_rows_ = size.rows;
       return TopPage(*status_, jobs_, size, view_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/cut_name.h"
+
 namespace spillway::cli {
 namespace {
 
@@ -94,13 +96,6 @@ int NameWidthOf(const std::vector<TopJob>& jobs) {
   return static_cast<int>(std::min<size_t>(longest, kUsualNameWidth));
 }
 
-// Keeps the end, where job names differ.
-std::string CutName(const std::string& name, int width) {
-  const auto columns = static_cast<size_t>(std::max(width, 0));
-  if (name.size() <= columns || columns == 0) return name;
-  return "~" + name.substr(name.size() - columns + 1);
-}
-
 Layout LayoutFor(int width, const std::vector<TopJob>& jobs) {
   const int least_name_width = NameWidthOf(jobs);
   const std::vector<Column> all = ColumnsFor(jobs);
@@ -125,7 +120,8 @@ Layout LayoutFor(int width, const std::vector<TopJob>& jobs) {
 
 std::string LineOf(const Layout& layout, const std::string& name, const std::string& command,
                    const auto& value_of) {
-  std::string line = Padded(CutName(name, layout.name_width), layout.name_width, false);
+  const auto name_width = static_cast<size_t>(std::max(layout.name_width, 0));
+  std::string line = Padded(base::CutName(name, name_width), layout.name_width, false);
   for (const Column& column : layout.columns)
     line += " " + Padded(value_of(column), column.width, column.to_right);
   if (layout.command_width > 0)

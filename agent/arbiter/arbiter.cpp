@@ -420,6 +420,7 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
     claim.active = claim.active || process.demand.active;
     claim.in_use +=
         std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
+    claim.has += std::min(process.demand.idle_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
   }
   const Terms& terms = tenancy.granted_terms;
   claim.floor = tenancy.is_dormant ? 0 : terms.memory.floor;
@@ -452,7 +453,7 @@ Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
   claim.active = true;
   claim.floor = tenancy.is_dormant ? 0 : tenancy.granted_terms.host.floor;
-  claim.wanted = claim.in_use = 0;
+  claim.wanted = claim.in_use = claim.has = 0;
   for (const auto& [session, process] : tenancy.processes) {
     if (!process.demand.has_claim) continue;
     claim.in_use += std::min(process.demand.host_bytes, tenancy.host.BudgetedTo(IdOf(session)));
@@ -476,6 +477,7 @@ Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
   claim.floor = std::min(tenancy.granted_terms.memory.floor, claim.limit) /
                 static_cast<int64_t>(std::max<size_t>(1, tenancy.processes.size()));
   claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
+  claim.has = std::min(process.demand.idle_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
   claim.wanted = WithHeadroom(process.demand.wanted_bytes);
   claim.active = process.demand.active;
   return claim;

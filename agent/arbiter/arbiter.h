@@ -57,6 +57,7 @@ struct Demand {
   int64_t host_need_bytes = -1;  // without device memory; -1: wanted_bytes counts
   bool has_claim = true;
   OwnerId part = kNobody;  // of its job (a Slurm step): SetParts
+  int64_t idle_bytes = 0;  // of device memory that it has while it is idle
   bool operator==(const Demand&) const = default;
 };
 

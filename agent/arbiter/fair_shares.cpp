@@ -37,6 +37,8 @@ class Division {
       std::copy_if(order.begin(), order.end(), std::back_inserter(these),
                    [&](size_t i) { return claims_[i].active == active; });
       for (size_t i : these) RaiseTo(i, claims_[i].Entitled());
+      if (!active)
+        for (size_t i : these) RaiseTo(i, std::min(claims_[i].has, claims_[i].Need()));
       left_ = PourByPriority(kTop, left_, these);
     }
     return shares_;

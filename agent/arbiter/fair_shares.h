@@ -12,7 +12,9 @@
 //  5. Then higher priority goes before lower. Within one priority shares are weighted max-min:
 //     raising one share per weight would lower another that has no more per weight and is above its
 //     guarantee. This holds among owners, with all their claims, and among the claims of one owner.
-//  6. Idle claims come last: active claims borrow what idle claims do not get.
+//  6. Idle claims come last: active claims borrow what idle claims do not get. Of the rest, after
+//     its guarantee, each idle claim first keeps what it has: nothing moves between jobs that do
+//     not compute.
 //  7. An owner's claims never exceed its limit. After 3, its active claims have its guarantee.
 #pragma once
 
@@ -33,6 +35,7 @@ struct Claim {
   int64_t limit = 0;
   int64_t wanted = 0;  // useful now
   int64_t in_use = 0;  // that its holder cannot release at will
+  int64_t has = 0;     // now; counts while it is idle, up to its need
   int32_t weight = 1;  // positive
   int32_t priority = 0;
   bool active = true;

@@ -17,6 +17,7 @@ constexpr Reason kReasons[] = {{200, "OK"},
                                {405, "Method Not Allowed"},
                                {408, "Request Timeout"},
                                {414, "URI Too Long"},
+                               {421, "Misdirected Request"},
                                {431, "Request Header Fields Too Large"},
                                {503, "Service Unavailable"},
                                {505, "HTTP Version Not Supported"}};

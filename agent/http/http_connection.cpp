@@ -104,6 +104,13 @@ void HttpConnection::Push(const PageText& event, int64_t now_ns) {
   if (state_ == State::kStreaming) BeginWriting("", event, now_ns);
 }
 
+// In the middle of an event it is cut.
+void HttpConnection::EndStream(int64_t now_ns) {
+  is_stream_ = false;
+  if (state_ != State::kStreaming) return void(state_ = State::kDone);
+  EndWriting(now_ns);
+}
+
 void HttpConnection::BeginWriting(std::string head, PageText body, int64_t now_ns) {
   head_ = std::move(head);
   body_ = std::move(body);

@@ -43,6 +43,7 @@ class HttpConnection {
   // The head of a stream, with further `fields` as in HttpAnswer, and its first bytes.
   void BeginStream(const char* fields, PageText first, int64_t now_ns);
   void Push(const PageText& event, int64_t now_ns);
+  void EndStream(int64_t now_ns);
   void MissDeadline(int64_t now_ns);
 
  private:

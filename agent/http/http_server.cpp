@@ -17,6 +17,7 @@
 #include "agent/http/http_connection.h"
 #include "agent/http/page_maker.h"
 #include "agent/http/page_source.h"
+#include "agent/http/request_host.h"
 #include "agent/http/routes.h"
 #include "agent/http/tcp_listener.h"
 #include "base/clock.h"
@@ -36,12 +37,15 @@ constexpr int kMostTaken = 64;  // accepted before clients get their turn
 constexpr int64_t kNoFilesNs = 100'000'000;
 
 constexpr uint64_t kListener = 0, kLocalListener = 1, kScraped = 2, kMade = 3, kPlanned = 4,
-                   kReport = 5, kEnd = 6, kFirstClient = 7;
+                   kReport = 5, kAccess = 6, kEnd = 7, kFirstClient = 8;
 
 constexpr char kEventsPath[] = "/api/v1/events";
 // How long a browser waits before it connects again, in ms.
 constexpr char kStreamBegin[] = "retry: 2000\n\n";
 
+constexpr char kWhyNotByThisName[] =
+    "ask this agent by localhost or by its address: it answers to no name from DNS, which any site "
+    "could lead here. A proxy gives it Host: localhost, or uses [http] socket";
 constexpr char kWhyNoPlan[] =
     "a plan reveals the shape of its job's network, so it is shown only to those with a token "
     "([http] token_file), or over [http] socket";
@@ -87,14 +91,18 @@ class HttpServer::Impl {
     Watch(EPOLL_CTL_ADD, maker_.file(), EPOLLIN, kMade);
     Watch(EPOLL_CTL_ADD, plan_maker_.file(), EPOLLIN, kPlanned);
     Watch(EPOLL_CTL_ADD, latest_.file(), EPOLLIN, kReport);
+    Watch(EPOLL_CTL_ADD, access_notifier_.get(), EPOLLIN, kAccess);
     Watch(EPOLL_CTL_ADD, end_.get(), EPOLLIN, kEnd);
     thread_ = std::thread([this] { Run(); });
     return base::Ok();
   }
   int port() const { return port_; }
   void SetAccess(std::shared_ptr<const HttpAccess> access) {
-    const std::lock_guard lock(mutex_);
-    access_ = std::move(access);
+    {
+      const std::lock_guard lock(mutex_);
+      access_ = std::move(access);
+    }
+    eventfd_write(access_notifier_.get(), 1);
   }
 
  private:
@@ -107,6 +115,7 @@ class HttpServer::Impl {
       if (!listener) return listener.error();
       listeners_[kListener] = std::move(listener->socket);
       port_ = listener->port;
+      is_loopback_ = listener->is_loopback;
     }
     if (places_.socket.empty()) return base::Ok();
     listeners_[kLocalListener] = base::ListenOn(places_.socket, SOCK_STREAM, places_.socket_mode);
@@ -138,6 +147,7 @@ class HttpServer::Impl {
     if (token == kMade) return SendMadePages(maker_);
     if (token == kPlanned) return SendMadePages(plan_maker_);
     if (token == kReport) return TakeSample();
+    if (token == kAccess) return EndStreamsNotAdmitted();
     const auto client = clients_.find(token);
     if (client != clients_.end()) Go(client);
   }
@@ -152,14 +162,16 @@ class HttpServer::Impl {
   void Respond(HttpConnection& connection) {
     const std::string& path = connection.request().path;
     const Page page = RouteOf(path).page;
+    const bool is_probe = page == Page::kHealth || page == Page::kReadiness;
+    if (!is_probe && !MayUseItsName(connection))
+      return connection.Answer(ErrorAnswer(421, kWhyNotByThisName), ClockNs());
     const std::optional<HttpAnswer> asset =
         page == Page::kAsset ? AssetAt(path) : std::optional<HttpAnswer>();
     if (page == Page::kNone || (page == Page::kAsset && !asset))
       return connection.Answer(ErrorAnswer(404), ClockNs());
     if (connection.request().method != "GET" && connection.request().method != "HEAD")
       return connection.Answer(ErrorAnswer(405), ClockNs());
-    if (!IsPublic(page) && !connection.is_local() &&
-        !access()->Admits(connection.request().authorization))
+    if (!IsPublic(page) && !IsAdmitted(connection))
       return connection.Answer(ErrorAnswer(401, "this page needs the agent's token", kChallenge),
                                ClockNs());
     if (asset) return connection.Answer(*asset, ClockNs());
@@ -170,6 +182,17 @@ class HttpServer::Impl {
       return connection.Answer(ErrorAnswer(403, kWhyNoPlan), ClockNs());
     connection.AwaitPage(path, ClockNs());
     MakerOf(page).Want(path);
+  }
+
+  // Where a token or a certificate is needed, no page of another site has it.
+  bool MayUseItsName(const HttpConnection& connection) const {
+    const auto guards = access();
+    return !is_loopback_ || connection.is_local() || guards->has_token() || guards->has_tls() ||
+           IsNameOfLoopback(connection.request().host, places_.address);
+  }
+
+  bool IsAdmitted(const HttpConnection& connection) const {
+    return connection.is_local() || access()->Admits(connection.request().authorization);
   }
 
   // Of a client that is admitted.
@@ -199,6 +222,20 @@ class HttpServer::Impl {
     return static_cast<size_t>(
         std::count_if(clients_.begin(), clients_.end(),
                       [](const Clients::value_type& one) { return one.second.is_stream(); }));
+  }
+
+  void EndStreamsNotAdmitted() {
+    eventfd_t ignored = 0;
+    eventfd_read(access_notifier_.get(), &ignored);
+    for (auto client = clients_.begin(); client != clients_.end();) {
+      const auto next = std::next(client);
+      HttpConnection& connection = client->second;
+      const uint32_t before = connection.events();
+      const bool goes_on = IsAdmitted(connection) && MayUseItsName(connection);
+      if (connection.is_stream() && !goes_on) connection.EndStream(ClockNs());
+      Follow(client, before);
+      client = next;
+    }
   }
 
   void TakeSample() {
@@ -328,9 +365,11 @@ class HttpServer::Impl {
   std::shared_ptr<const HttpAccess> access_;  // guarded by mutex_
   const LatestReport& latest_;
   const base::UniqueFd poll_{epoll_create1(EPOLL_CLOEXEC)};
-  const base::UniqueFd end_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const base::UniqueFd end_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+      access_notifier_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::array<base::UniqueFd, 2> listeners_;  // by token; invalid: none
   int port_ = -1;
+  bool is_loopback_ = false;  // the TCP listener
   Clients clients_;
   uint64_t next_client_ = kFirstClient;
   int64_t accept_again_ns_ = 0;  // 0: accepting now

@@ -10,7 +10,10 @@
 //  2. A crowd of clients keeps out only itself: Note [A crowd of clients].
 //  3. At most kMostStreams clients watch events. All share the bytes of one event.
 //  4. A plan shows the shape of its job's network, so it takes a token or the socket's rights.
-//  5. Without the token, where there is one, a client of the address gets only what IsPublic says.
+//  5. On a loopback address without token and TLS, a client gets only /healthz and /readyz by a
+//  name that DNS may give: Note [Names of loopback].
+//  6. Without the token, where there is one, a client of the address gets only what IsPublic says.
+//  A stream that the next token does not admit ends when that token is set.
 #pragma once
 
 #include <sys/types.h>

@@ -110,6 +110,7 @@ RequestHead ReadRequestHead(std::string_view received) {
     if (line.empty()) break;
     are_fields = are_fields && IsField(line);
     hosts += Names(line, "host") ? 1 : 0;
+    if (Names(line, "host")) head.host = ValueOf(line);
     if (!Names(line, "authorization")) continue;
     ++authorizations;
     head.authorization = ValueOf(line);

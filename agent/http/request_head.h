@@ -19,7 +19,7 @@ struct RequestHead {
   State state = State::kIncomplete;
   int status = 200;  // of kRefused: sent to the client
   std::string method, path = {};
-  std::string authorization = {};  // that field's value
+  std::string authorization = {}, host = {};  // those fields' values
 };
 
 RequestHead ReadRequestHead(std::string_view received);

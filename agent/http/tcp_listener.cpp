@@ -34,19 +34,24 @@ base::UniqueFd Listening(const addrinfo& where) {
   return listens ? std::move(file) : base::UniqueFd();
 }
 
-int PortOf(int file) {
+TcpListener ListenerOf(base::UniqueFd socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (getsockname(file, reinterpret_cast<sockaddr*>(&address), &size) != 0) return -1;
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return {.socket = std::move(socket)};
+  const auto& four = reinterpret_cast<const sockaddr_in&>(address);
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+  const bool is_six = address.ss_family == AF_INET6;
+  return {.socket = std::move(socket),
+          .port = ntohs(is_six ? six.sin6_port : four.sin_port),
+          .is_loopback = is_six
+                             ? IN6_IS_ADDR_LOOPBACK(&six.sin6_addr)
+                             : ntohl(four.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET};
 }
 
 }  // namespace
 
 base::Result<TcpListener> ListenOnTcp(const std::string& address) {
-  TcpListener listener;
   const size_t colon = address.rfind(':');
   const std::string port = colon == address.npos ? "" : address.substr(colon + 1);
   if (!PortIn(port))
@@ -62,11 +67,11 @@ base::Result<TcpListener> ListenOnTcp(const std::string& address) {
       getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &wanted, &found));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(
       found, [](addrinfo* list) { list != nullptr ? freeaddrinfo(list) : void(); });
-  for (const addrinfo* one = found; one != nullptr && !listener.socket; one = one->ai_next)
-    listener.socket = Listening(*one);
-  if (!listener.socket) return base::Error{"cannot listen on " + address};
-  listener.port = PortOf(listener.socket.get());
-  return listener;
+  base::UniqueFd socket;
+  for (const addrinfo* one = found; one != nullptr && !socket; one = one->ai_next)
+    socket = Listening(*one);
+  if (!socket) return base::Error{"cannot listen on " + address};
+  return ListenerOf(std::move(socket));
 }
 
 }  // namespace spillway::agent

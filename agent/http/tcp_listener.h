@@ -12,6 +12,7 @@ namespace spillway::agent {
 struct TcpListener {
   base::UniqueFd socket;
   int port = -1;
+  bool is_loopback = false;
 };
 
 base::Result<TcpListener> ListenOnTcp(const std::string& address);

@@ -7,6 +7,7 @@
 
 #include "agent/arbiter/amounts.h"
 #include "agent/report/node_json.h"
+#include "base/cut_name.h"
 
 namespace spillway::agent {
 namespace {
@@ -98,18 +99,13 @@ size_t NameWidth(const NodeReport& report, size_t columns) {
   return columns == 0 ? longest : std::min(longest, room);
 }
 
-// Keeps the end, where names differ: `spillway job` takes it.
-std::string CutName(const std::string& name, size_t width) {
-  return name.size() <= width ? name : "~" + name.substr(name.size() - width + 1);
-}
-
 void AddJobs(const NodeReport& report, Table& table) {
   const size_t width = NameWidth(report, table.columns());
   table.Add("{:<{}} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", width, "GPU", "State",
             "Budget", "Wanted", "Resident", "Host", "Command");
   table.Rule();
   for (const JobReport& job : report.jobs) {
-    const std::string name = CutName(job.name, width);
+    const std::string name = base::CutName(job.name, width);
     if (job.tenancies.empty())
       table.Add("{:<{}} {:<3} {:<11} {:>39} {}", name, width, "-", "no device", "", job.command);
     for (const TenancyReport& tenancy : job.tenancies) {

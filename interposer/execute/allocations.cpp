@@ -121,6 +121,7 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
         return CUDA_SUCCESS;
       }
     }
+    eviction_.AwaitReturnFor(kGranuleBytes);
     const CUresult result = eviction_.AddSlab(bytes);
     if (result == CUDA_SUCCESS) continue;
     if (parking_.MayPark()) return AllocateRange(bytes, out);

@@ -14,7 +14,7 @@ using driver::RelaxedCapture;
 bool Charges::Charge(size_t bytes, Unmovable reason) {
   state_.budget.Await([&]()
                           SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
-  if (reason == Unmovable::kOwnMapping) AwaitRoomBesideRuns(bytes);
+  if (reason == Unmovable::kOwnMapping) eviction_.AwaitReturnFor(bytes);
   {
     const StateLock lock(state_.locks);
     if (!FitsBesideRuns(bytes, reason)) return false;
@@ -45,12 +45,6 @@ bool Charges::FitsBesideRuns(size_t bytes, Unmovable reason) {
   const Counters& counters = state_.counters;
   const bool is_beside = reason == Unmovable::kOwnMapping && counters.released_bytes > 0;
   return bytes + (is_beside ? counters.UnmovableBytesSoon() : 0) <= state_.budget.bytes();
-}
-
-void Charges::AwaitRoomBesideRuns(size_t bytes) {
-  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
-    return bytes + state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
-  });
 }
 
 CUresult Charges::Refuse(size_t bytes) {

@@ -47,7 +47,6 @@ class Charges {
 
  private:
   bool FitsBesideRuns(size_t bytes, Unmovable reason) SPILLWAY_REQUIRES(kStateLock);
-  void AwaitRoomBesideRuns(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   void DischargeLocked(size_t bytes, Unmovable reason = Unmovable::kDriverServed)
       SPILLWAY_REQUIRES(kStateLock);
 

@@ -123,6 +123,12 @@ void Eviction::AwaitPrefetches(StallCause cause) {
   }
 }
 
+void Eviction::AwaitReturnFor(size_t bytes) {
+  state_.budget.AwaitReturn([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return bytes + state_.counters.UnmovableBytesSoon() <= state_.budget.bytes();
+  });
+}
+
 CUresult Eviction::AddSlab(size_t bytes) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const MakingLock making(state_.locks);

@@ -29,6 +29,8 @@ class Eviction {
   // Gives the plan's prefetches their memory before any later request.
   void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Memory that cannot leave waits for a budget on its way that has room for it, too.
+  void AwaitReturnFor(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);

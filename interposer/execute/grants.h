@@ -58,7 +58,7 @@ class Grants {
   // What the agent grants beside the budget. Host memory: at most what the launcher allows, and at
   // least what memory granted to the program needs. The link: thousandths, for the planner.
   void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
-  // For a job that takes turns: pins some of the host memory that all its memory needs
+  // For a job that takes turns or is idle: pins some of the host memory that all its memory needs
   // to leave, as far as the agent has lent it. True: there may be more.
   bool PrepareToLeave() SPILLWAY_EXCLUDES(kStateLock);
   size_t own_host_limit_bytes() const { return state_.host_grant.own_limit_bytes(); }

@@ -38,15 +38,30 @@ void HostSlabs::ReturnExcess(Device* device) {
 std::vector<HostSlab> HostSlabs::Take(int device, std::size_t bytes, std::size_t most_bytes) {
   const MutexLock lock(mutex_);
   Device& own = devices_[device];
-  std::vector<HostSlab> taken;
-  if (own.slab_bytes == 0) return taken;
+  if (own.slab_bytes == 0) return {};
   const std::size_t count = (bytes + own.slab_bytes - 1) / own.slab_bytes;
   const bool is_drivers = WaitingOf(own, true) >= count;
-  if (count > WaitingOf(own, is_drivers) || count * own.slab_bytes > most_bytes) return taken;
-  for (std::size_t at = own.waiting.size(); taken.size() < count;) {
-    if (own.waiting[--at].is_drivers != is_drivers) continue;
-    taken.push_back(std::move(own.waiting[at]));
-    own.waiting.erase(own.waiting.begin() + static_cast<std::ptrdiff_t>(at));
+  if (count > WaitingOf(own, is_drivers) || count * own.slab_bytes > most_bytes) return {};
+  return TakeWaiting(&own, count, is_drivers);
+}
+
+std::vector<HostSlab> HostSlabs::TakeAhead(int device, std::size_t region_bytes) {
+  const MutexLock lock(mutex_);
+  Device& own = devices_[device];
+  if (own.slab_bytes == 0) return {};
+  const bool is_drivers = WaitingOf(own, true) > WaitingOf(own, false);
+  const std::size_t waiting = WaitingOf(own, is_drivers);
+  const std::size_t count = std::max<std::size_t>(region_bytes / own.slab_bytes, 1);
+  if (waiting < count && MissingOf(own) > 0) return {};
+  return TakeWaiting(&own, std::min(count, waiting), is_drivers);
+}
+
+std::vector<HostSlab> HostSlabs::TakeWaiting(Device* device, std::size_t count, bool is_drivers) {
+  std::vector<HostSlab> taken;
+  for (std::size_t at = device->waiting.size(); taken.size() < count;) {
+    if (device->waiting[--at].is_drivers != is_drivers) continue;
+    taken.push_back(std::move(device->waiting[at]));
+    device->waiting.erase(device->waiting.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return taken;
 }
@@ -74,9 +89,12 @@ void HostSlabs::Return(int device, const std::vector<SlabName>& names) {
 
 std::size_t HostSlabs::MissingBytes(int device) const {
   const MutexLock lock(mutex_);
-  const Device& own = devices_[device];
-  const std::size_t held_bytes = own.held.size() * own.slab_bytes;
-  const std::size_t demand_bytes = DemandBytes(own);
+  return MissingOf(devices_[device]);
+}
+
+std::size_t HostSlabs::MissingOf(const Device& device) {
+  const std::size_t held_bytes = device.held.size() * device.slab_bytes;
+  const std::size_t demand_bytes = DemandBytes(device);
   return demand_bytes - std::min(demand_bytes, held_bytes);
 }
 

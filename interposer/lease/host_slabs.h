@@ -32,6 +32,8 @@ class HostSlabs {
   // Takes slabs of one kind for `bytes` to `most_bytes`; none if they do not suffice.
   std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes)
       SPILLWAY_EXCLUDES(mutex_);
+  // Takes slabs of one kind for a region of that size or, once the demand is met, the last ones.
+  std::vector<HostSlab> TakeAhead(int device, std::size_t region_bytes) SPILLWAY_EXCLUDES(mutex_);
   bool Have(int device, std::size_t bytes) const SPILLWAY_EXCLUDES(mutex_);
   void Return(int device, const std::vector<protocol::SlabName>& names) SPILLWAY_EXCLUDES(mutex_);
 
@@ -48,7 +50,9 @@ class HostSlabs {
     std::vector<protocol::SlabName> held;  // including the waiting ones
   };
   static std::size_t DemandBytes(const Device& device);
+  static std::size_t MissingOf(const Device& device);
   static std::size_t WaitingOf(const Device& device, bool is_drivers);
+  static std::vector<HostSlab> TakeWaiting(Device* device, std::size_t count, bool is_drivers);
   void ReturnExcess(Device* device) SPILLWAY_REQUIRES(mutex_);
 
   mutable base::Mutex mutex_{base::LockRank::kHostSlabs};

@@ -477,7 +477,7 @@ JobMemory* AgentSession::TakeNext(size_t* number, bool* may_leave) {
   while (*number < devices_.size() && !devices_[*number].memory) ++*number;
   if (*number == devices_.size()) return served_ = nullptr;
   const Device& device = devices_[*number];
-  *may_leave = device.turn.IsInTurns();
+  *may_leave = device.turn.IsInTurns() || !device.idleness.IsActive();
   return served_ = device.memory;
 }
 

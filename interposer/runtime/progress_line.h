@@ -8,18 +8,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace spillway::interposer {
-
-// Without a limit: no terminal.
-inline size_t TerminalColumns(int file) {
-  winsize size{};
-  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
-}
 
 class ProgressLine {
  public:

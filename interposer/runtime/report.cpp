@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/pause.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "interposer/config/config.h"
 #include "interposer/dnn/other_algorithms.h"
@@ -543,7 +544,7 @@ void ShowProgress() {
   JobMemory* const job = newest->job;
   const JobSnapshot snapshot = job->view().Read();
   const Counters& c = snapshot.counters;
-  ProgressLine line(TerminalColumns(STDERR_FILENO));
+  ProgressLine line(base::TerminalColumns(STDERR_FILENO));
   line.Add("spillway: %s of %s on the device", Readable(snapshot.held_bytes).text,
            Readable(job->grants().budget_bytes()).text);
   line.Add("; out %s, back %s", Readable(c.offloaded_bytes).text, Readable(c.restored_bytes).text);

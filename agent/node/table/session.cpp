@@ -29,7 +29,8 @@ Demand DemandOf(const Registration& registration) {
           usage.active,
           host_need_bytes ? InSteps(*host_need_bytes) : -1,
           registration.has_claim,
-          registration.part};
+          registration.part,
+          usage.active ? 0 : InSteps(usage.resident_bytes)};
 }
 
 }  // namespace spillway::agent

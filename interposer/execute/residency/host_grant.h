@@ -39,7 +39,7 @@ class HostGrant {
   // Call it after any change of what the pool's limits follow from. `more_bytes`: the size of an
   // allocation that is about to be registered.
   void UpdateLimits(size_t more_bytes = 0) SPILLWAY_REQUIRES(kStateLock);
-  // Whether all memory may have to leave, and quickly: the job takes turns.
+  // Whether all memory may have to leave, and quickly: the job takes turns or is idle.
   void ExpectAllToLeave(bool may_leave) SPILLWAY_REQUIRES(kStateLock);
   bool expects_all_to_leave() const SPILLWAY_REQUIRES(kStateLock) { return all_may_leave_; }
   // The peak need if the budget were zero. For the agent, which knows best what the budget will be.

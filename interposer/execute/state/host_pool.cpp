@@ -55,16 +55,11 @@ bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
   return true;
 }
 
-// Large regions waste little between buffers.
+// Large regions waste little between buffers. The demand of slabs is within the limit.
 SlabRegions::Coming HostPool::TakeAhead() {
   constexpr size_t kRegionBytes = size_t{1} << 30;
-  const size_t goal_bytes = std::min(limit_bytes(), limits_.expected_bytes);
-  if (NeedsMapping() || pinned_bytes() >= goal_bytes) return {};
-  const size_t room_bytes = goal_bytes - pinned_bytes();
-  const size_t largest_bytes = limits_.moving_bytes / 2;
-  return slabs_.TakeSlabs(
-      room_bytes < kRegionBytes ? largest_bytes : std::max(kRegionBytes, largest_bytes),
-      room_bytes);
+  if (NeedsMapping() || IsOverLimit()) return {};
+  return slabs_.TakeSlabsAhead(std::max(kRegionBytes, limits_.moving_bytes / 2));
 }
 
 void HostPool::AddAhead(const SlabRegions::Coming& coming) {

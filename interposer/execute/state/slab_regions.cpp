@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
@@ -107,15 +108,18 @@ bool SlabRegions::HasRoom(std::size_t bytes) const {
 }
 
 bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
-  Coming coming = TakeSlabs(bytes, most_bytes);
+  Coming coming = Come(HostSlabs::Instance().Take(device_, bytes, most_bytes));
   Map(&coming);
   return Add(coming);
 }
 
-SlabRegions::Coming SlabRegions::TakeSlabs(std::size_t bytes, std::size_t most_bytes) {
-  Coming coming{.device = device_, .slabs = HostSlabs::Instance().Take(device_, bytes, most_bytes)};
-  bytes_ += SizeOf(coming.slabs);
-  return coming;
+SlabRegions::Coming SlabRegions::TakeSlabsAhead(std::size_t region_bytes) {
+  return Come(HostSlabs::Instance().TakeAhead(device_, region_bytes));
+}
+
+SlabRegions::Coming SlabRegions::Come(std::vector<HostSlab> slabs) {
+  bytes_ += SizeOf(slabs);
+  return {.device = device_, .slabs = std::move(slabs)};
 }
 
 void SlabRegions::Map(Coming* coming) {

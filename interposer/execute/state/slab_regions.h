@@ -27,13 +27,15 @@ class SlabRegions {
   std::byte* Take(std::size_t bytes);
   // Maps slabs for a buffer of that size, if they have come and are at most `most_bytes`.
   bool MapFor(std::size_t bytes, std::size_t most_bytes);
-  // The same in three steps. Only the second takes time, and it needs no lock.
+  // Slabs before a buffer needs them, in three steps. Only the second takes time, and it needs no
+  // lock.
   struct Coming {
     int device = 0;
     std::vector<HostSlab> slabs;  // none: they have not come
     std::byte* begin = nullptr;   // null: not mapped
   };
-  Coming TakeSlabs(std::size_t bytes, std::size_t most_bytes);
+  // A region of that size or, once all slabs have come, the rest.
+  Coming TakeSlabsAhead(std::size_t region_bytes);
   static void Map(Coming* coming);
   bool Add(const Coming& coming);
   void Give(void* buffer, std::size_t bytes);
@@ -54,6 +56,7 @@ class SlabRegions {
   };
   using Regions = std::map<std::byte*, Region>;
 
+  Coming Come(std::vector<HostSlab> slabs);
   Regions::const_iterator Find(const void* buffer) const;
   Regions::iterator Release(Regions::iterator region);
 

@@ -3,16 +3,19 @@
 memory and for a pool of mappings next to each other. One command, one table. All times are the
 simulator's (virtual clock), from its timeline of each process.
 
-A model (tests/workloads/sleeper.cu) answers and sleeps. Then a second one, with a pool of the same
-size, begins on the device, which holds one of them, under a real node agent; it answers and sleeps. Then the first
-one wakes. Leaving is the time from the first one's first copy to the host to its last. Returning is
+A model (tests/workloads/sleeper.cu) answers and sleeps, until host memory for all of it is ready. Then
+a second one, with a pool of the same size, begins on the device, which holds one of them, under a real
+node agent; it answers and sleeps likewise. Then the first one wakes. Leaving is the time from the first one's first copy to the host to its last. Returning is
 the time from its first copy to the device to its last. The floor is what it keeps while it sleeps, by
 the simulator; `unmovable`, by the agent, what cannot leave. Both must print their output from a run
 alone, and never hold more than the agent has budgeted them. Otherwise the exit code is 1. The goals
 (0.6 s each, 90 % of the link's rate) are printed as met or missed. While the first one returns, the
 second one leaves: the link is busy both ways.
 
-    idle.py                    20 GiB in 1,024 pieces on an H200
+The agent's slabs are real memory. Where the machine has too little free for both jobs', they are
+smaller than 20 GiB, and so is the goal's time.
+
+    idle.py                    20 GiB, or less, in pieces of 20 MiB on an H200
     idle.py --quick            small: shows that all of it works
 """
 import argparse
@@ -30,13 +33,21 @@ import node_agent  # noqa: E402  (path set above)
 import tenants  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
-MOST_S, LEAST_SHARE = 0.6, 0.9
+MOST_S, FOR_BYTES, LEAST_SHARE = 0.6, 20 * GIB, 0.9
+SLAB_BYTES = 64 * MIB  # the agent's default
+OF_FREE_MEMORY = 0.6  # for both jobs' slabs
 PATIENCE_S = 300
 SETTINGS = """[defaults]
 floor = "{floor}"
 [host]
 memory = "256GiB"
 """
+
+
+def free_bytes():
+    """Of this machine's memory."""
+    fields = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+    return int(fields["MemAvailable"].split()[0]) * 1024
 
 
 class Model:
@@ -99,30 +110,44 @@ def measure(options, folder, memory, alone):
     first, second = Model(machine, options, "first", 1, memory), Model(machine, options, "second", 2, "pool")
     first.begin(agent)
     first.await_asleep(1)
+    await_ready(agent, first, size_bytes)
     jobs = [tenants.Tenant("first", 1, alone[memory], process=first.process)]
     second.begin(agent)
     jobs.append(tenants.Tenant("second", 1, alone["pool"], process=second.process))
     watcher = tenants.Watcher(agent, machine, jobs)
     second.await_asleep(1)
+    await_ready(agent, second, size_bytes)
     asleep = agent.tenancies()[f"local-{first.process.pid}"]
     held = {one["pid"]: one["device_bytes_now"][0] for one in machine.statistics()["processes"] if "pid" in one}
     first.wake(1)
     first.await_asleep(2)
+    first.wake(2)
+    await_that(lambda: first.process.poll() is not None, "end of the first model")
     for nap in (1, 2):
         second.wake(nap)
-    first.wake(2)
     tenants.await_end(jobs, watcher)
     same = all(job.output == job.alone.output for job in jobs)
     for job in jobs:
         if job.output != job.alone.output:
             print(f"{job.name}: {job.output[-3:]} {job.errors}", file=sys.stderr)
-    return {"leaves": seconds_and_rate(copies_of_weights(first, "d2h")), "returns": seconds_and_rate(copies_of_weights(first, "h2d")),
+    back = copies_of_weights(first, "h2d")
+    # Later ones are of ranges that evict each other while the budget returns in parts.
+    first_back = min((copy[0] for copy in back), default=float("inf"))
+    out = [copy for copy in copies_of_weights(first, "d2h") if copy[0] < first_back]
+    return {"leaves": seconds_and_rate(out), "returns": seconds_and_rate(back),
             "floor_bytes": held[first.process.pid], "unmovable_bytes": asleep["unmovable_bytes"], "same": same,
             "beyond": sum(len(job.beyond) for job in jobs), "looks": sum(len(job.budgeted) for job in jobs)}
 
 
+def await_ready(agent, model, size_bytes):
+    """Until host memory for its weights is pinned, as far as whole slabs hold it."""
+    least_bytes = size_bytes - 2 * SLAB_BYTES
+    await_that(lambda: agent.tenancies()[f"local-{model.process.pid}"]["host_bytes"] >= least_bytes or model.process.poll() is not None,
+               f"host memory of {model.name}")
+
+
 def copies_of_weights(model, lane):
-    """Not those of tokens. Of its second sleep: none, because the other job ends."""
+    """Not those of tokens. Of its second sleep: none, because it ends before the other one wakes."""
     return [copy for copy in model.copies(lane) if copy[2] >= MIB]
 
 
@@ -131,13 +156,15 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[3] / "build")
     parser.add_argument("--profile", default="h200")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--pieces", type=int, help="16 if quick, else 1024")
+    parser.add_argument("--pieces", type=int, help="16 if quick, else 1024 or as many as there is memory for")
     parser.add_argument("--piece-mib", type=int, default=20)
-    parser.add_argument("--floor", default="64MiB")
+    parser.add_argument("--floor", help="of each job; 16MiB if quick, else 64MiB")
     parser.add_argument("--link-gb", type=float, default=54, help="the link's rate to the host, in GB/s")
     parser.add_argument("--both-gb", type=float, default=45, help="its rate to the device while it is busy the other way, in GB/s")
     options = parser.parse_args()
-    options.pieces = options.pieces or (16 if options.quick else 1024)
+    most = int(free_bytes() * OF_FREE_MEMORY) // (2 * options.piece_mib * MIB)
+    options.floor = options.floor or ("16MiB" if options.quick else "64MiB")
+    options.pieces = options.pieces or (16 if options.quick else min(1024, most))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="idle."))
     try:
         return compare(options, folder)
@@ -149,21 +176,22 @@ def compare(options, folder):
     size = f"--pieces={options.pieces} --piece-mib={options.piece_mib}"
     alone = {memory: tenants.run_alone(options, folder, memory, f"sleeper --memory={memory} {size}") for memory in ("plain", "pool")}
     print(f"{options.pieces * options.piece_mib / 1024:.1f} GiB in {options.pieces} pieces, simulated, {options.profile}\n")
-    print("| memory | leaves in s | of it copying | GB/s | returns in s | of it copying | GB/s | floor MiB | unmovable MiB | output | beyond its budget |")
-    print("|---" * 11 + "|")
+    print("| memory | leaves in s | of it copying | GB/s | returns in s | of it copying | GiB | GB/s | floor MiB | unmovable MiB | output | beyond its budget |")
+    print("|---" * 12 + "|")
     wrong, missed = False, []
+    most_s = MOST_S * options.pieces * options.piece_mib * MIB / FOR_BYTES
     for memory, name in (("plain", "ordinary"), ("pool", "a run of mappings")):
         found = measure(options, folder, memory, alone)
         wrong = wrong or not found["same"] or found["beyond"] > 0 or not found["leaves"][1] or not found["returns"][1]
         for what, link_gb in (("leaves", options.link_gb), ("returns", options.both_gb)):
             seconds, rate, _ = found[what]
-            if seconds > MOST_S or rate < LEAST_SHARE * link_gb * 1e9:
+            if seconds > most_s or rate < LEAST_SHARE * link_gb * 1e9:
                 missed.append(f"{name} {what}")
-        print(f"| {name} | {found['leaves'][0]:.3f} | {found['leaves'][2]:.3f} | {found['leaves'][1] / 1e9:.1f} | {found['returns'][0]:.3f} | {found['returns'][2]:.3f} | {found['returns'][1] / 1e9:.1f} "
+        print(f"| {name} | {found['leaves'][0]:.3f} | {found['leaves'][2]:.3f} | {found['leaves'][1] / 1e9:.1f} | {found['returns'][0]:.3f} | {found['returns'][2]:.3f} | {found['returns'][0] * found['returns'][1] / GIB:.2f} | {found['returns'][1] / 1e9:.1f} "
               f"| {found['floor_bytes'] / MIB:.0f} | {found['unmovable_bytes'] / MIB:.0f} | {'same' if found['same'] else 'DIFFERS'} "
               f"| {found['beyond']} of {found['looks']} looks |")
     goal = "missed: " + ", ".join(missed) if missed else "met"
-    print(f"\nGoal, {MOST_S} s and {LEAST_SHARE:.0%} of {options.link_gb:g} GB/s out and {options.both_gb:g} GB/s back: {goal}. All figures are simulated.")
+    print(f"\nGoal, {most_s:.3f} s and {LEAST_SHARE:.0%} of {options.link_gb:g} GB/s out and {options.both_gb:g} GB/s back: {goal}. All figures are simulated.")
     return int(wrong)
 
 

@@ -41,11 +41,12 @@ class AccessTest(agent_test.AgentFixture):
         self.token.write_text(text + "\n")
         self.token.chmod(0o600)
 
-    def ask(self, page, token=None, connection=None, method="GET"):
+    def ask(self, page, token=None, connection=None, method="GET", host=None):
         """Status, fields"""
         connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=agent_test.PATIENCE_S)
         self.addCleanup(connection.close)
-        connection.request(method, page, headers={} if token is None else {"Authorization": f"Bearer {token}"})
+        fields = {} if token is None else {"Authorization": f"Bearer {token}"}
+        connection.request(method, page, headers=fields | ({"Host": host} if host else {}))
         answer = connection.getresponse()
         return answer.status, answer.headers
 
@@ -69,6 +70,74 @@ class AccessTest(agent_test.AgentFixture):
         for page in GUARDED_PAGES[:4]:
             self.assertEqual(self.ask(page, TOKEN)[0], 200, page)
         self.assertNotIn(TOKEN, self.log())
+
+    def test_another_sites_page_cannot_read_an_agent_on_loopback(self):
+        """By DNS rebinding: its browser asks this address by the site's name."""
+        self.start()
+        for host in f"localhost:{self.port}", "127.0.0.1", "[::1]:80":
+            self.assertEqual(self.ask("/api/v1/status", host=host)[0], 200, host)
+        for page in "/", *GUARDED_PAGES:
+            for method in "GET", "HEAD":
+                self.assertEqual(self.ask(page, host=f"evil.example:{self.port}", method=method)[0], 421, page)
+        for page in "/healthz", "/readyz":
+            self.assertEqual(self.ask(page, host="evil.example")[0], 200, page)
+        self.assertIn("ask this agent by localhost or by its address", self.refusal_by("evil.example"))
+
+    def refusal_by(self, host):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=agent_test.PATIENCE_S)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/", headers={"Host": host})
+        return connection.getresponse().read().decode()
+
+    def test_a_proxy_may_keep_its_own_name_over_the_socket_and_with_the_token(self):
+        self.configure(f'[http]\nsocket = "{self.local}"\n')
+        self.start()
+        self.assertEqual(self.ask("/api/v1/status", connection=LocalConnection(self.local), host="gpus.example")[0], 200)
+        self.stop()
+        self.configure(f'[http]\ntoken_file = "{self.token}"\n')
+        self.start()
+        self.assertEqual(self.ask("/api/v1/status", TOKEN, host="gpus.example")[0], 200)
+        self.assertEqual(self.ask("/", host="gpus.example")[0], 200)
+
+    def test_an_address_beyond_loopback_answers_to_its_machines_names(self):
+        """As Prometheus asks it."""
+        self.configure("[http]\nopen = true\n")
+        file = self.folder / "spillway.toml"
+        file.write_text(file.read_text().replace(f'"127.0.0.1:{self.port}"', f'"0.0.0.0:{self.port}"'))
+        self.start()
+        self.assertEqual(self.ask("/metrics", host=f"node7.example:{self.port}")[0], 200)
+
+    def test_a_reload_with_another_token_ends_the_streams_of_the_old_one(self):
+        self.configure(f'[http]\ntoken_file = "{self.token}"\nsocket = "{self.local}"\n')
+        self.start()
+        streams = [self.stream(TOKEN), self.stream(TOKEN)]
+        local = self.stream(None, LocalConnection(self.local))
+        self.assertEqual(self.spillway("config", "reload").returncode, 0)
+        for stream in *streams, local:
+            self.await_event(stream)
+
+        self.write_token("f" * 40)
+        self.assertEqual(self.spillway("config", "reload").returncode, 0)
+        begin = agent_test.time.monotonic()
+        for stream in streams:
+            while stream.readline():
+                self.assertLess(agent_test.time.monotonic() - begin, agent_test.PATIENCE_S, "the stream goes on")
+        self.await_event(local)
+        self.await_event(self.stream("f" * 40))
+
+    def stream(self, token, connection=None):
+        """The lines of events."""
+        connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=agent_test.PATIENCE_S)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/api/v1/events", headers={} if token is None else {"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200)
+        self.await_event(answer)
+        return answer
+
+    def await_event(self, stream):
+        while not (line := stream.readline()).startswith(b"data: {"):
+            self.assertTrue(line, "the stream has ended")
 
     def test_a_reload_takes_another_token_and_keeps_the_old_one_if_that_cannot_be_read(self):
         self.configure(f'[http]\ntoken_file = "{self.token}"\n')

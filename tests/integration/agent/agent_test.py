@@ -21,6 +21,7 @@ import urllib.error
 import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
 from ports import free_port  # noqa: E402
 
 GIB = 1 << 30
@@ -453,7 +454,7 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     options, rest = parser.parse_known_args()
     BUILD = options.build.resolve()
-    unittest.main(argv=[sys.argv[0], *rest], warnings="ignore")
+    skips.main(rest, warnings="ignore")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import unittest
 
 import agent_test
 
-REQUEST = b"GET %s HTTP/1.1\r\nHost: node\r\n\r\n"
+REQUEST = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def all_of(connection):

@@ -24,7 +24,7 @@ class Stream:
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=agent_test.PATIENCE_S)
-        self.socket.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: node\r\n\r\n")
+        self.socket.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.file = self.socket.makefile("rb")
         self.status = int(self.file.readline().split()[1])
         self.fields = {}
@@ -103,7 +103,7 @@ class EventsTest(agent_test.AgentFixture):
         self.addCleanup(deaf.close)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
         deaf.connect(("127.0.0.1", self.port))
-        deaf.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: node\r\n\r\n")
+        deaf.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         stream = self.watch()
         ticks = [stream.state()["tick"] for _ in range(4)]
         self.assertEqual([tick - ticks[0] for tick in ticks], [0, 1, 2, 3])

@@ -18,6 +18,7 @@ import job_test
 MIB = 1 << 20
 SLAB = 2 * MIB
 HOST = f'[host]\nmemory = "1GiB"\nslab = {SLAB}\nhuge_pages = false\n'
+SETTLED_S = 1.5  # host memory that is the same for so long stays
 BUSY_S = 2  # shares are measured for this long
 LINK_BYTES_PER_S = 100_000_000  # far below the copy rate of a busy machine
 ENDLESS = job_test.ENDLESS
@@ -152,8 +153,19 @@ class RestartTest(ShareFixture):
         notices = self.start(**environment)
         job = self.begin_pausing()
         self.await_tenancy(job, lambda now: not now["active"] and now["host_bytes"] > 0)
-        pool = self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
-        return job, notices, pool["leased_bytes"]
+        self.await_pool(lambda pool: pool["leased_bytes"] >= 4 * SLAB and pool["making_bytes"] == 0)
+        return job, notices, self.await_settled(job)
+
+    def await_settled(self, job):
+        """The leased bytes, once the job, which is idle, has all the host memory that it may need."""
+        deadline, since, last = time.monotonic() + job_test.PATIENCE_S, time.monotonic(), None
+        while time.monotonic() - since < SETTLED_S:
+            self.assertLess(time.monotonic(), deadline, last)
+            now = (self.leased(job), self.tenancy()["host_bytes"])
+            if now != last:
+                since, last = time.monotonic(), now
+            time.sleep(0.1)
+        return last[0]
 
     def begin_pausing(self):
         pause = ["--pause-after=60", "--pause-ms=3600000", f"--pause-until={self.folder}/end"]

@@ -15,6 +15,7 @@ import job_test
 MIB = 1 << 20
 PIECES, PIECE_MIB = 14, 64
 POOL_BYTES = PIECES * PIECE_MIB * MIB
+LONG_ANSWERS = "--tokens=100"  # a model that sleeps again before the other one has left takes no memory from it
 FLOOR = 96 * MIB  # holds a piece beside the small allocations
 
 
@@ -54,9 +55,9 @@ class SleepFixture(job_test.JobFixture):
             time.sleep(0.02)
         self.fail(f"{what} did not come: {device}")
 
-    def assert_answers_as_bare(self, name, memory, answers):
+    def assert_answers_as_bare(self, name, memory, answers, *more):
         output = (self.folder / name / "output").read_bytes()
-        bare = self.finish(self.begin(f"--memory={memory}", "--off", name=f"bare-{name}", more=[f"--answers={answers}"]), f"bare-{name}")
+        bare = self.finish(self.begin(f"--memory={memory}", "--off", name=f"bare-{name}", more=[f"--answers={answers}", *more]), f"bare-{name}")
         self.assertEqual(output, bare)
 
 
@@ -65,11 +66,12 @@ class SleepTest(SleepFixture):
         self.serve()
         first = self.begin_model("first", memory, self.sleeping("first"), park=park)
         self.await_asleep(first, "first", 1)
-        second = self.begin_model("second", "plain", self.sleeping("second"), park=park)
+        second = self.begin_model("second", "plain", LONG_ANSWERS, self.sleeping("second"), park=park)
         self.await_asleep(second, "second", 1)
         asleep = self.await_device(first, lambda device: device["to_host_bytes"] >= POOL_BYTES - FLOOR, "the first model's leaving")
         self.assertLessEqual(asleep["unmovable_bytes"], 16 * MIB)
         self.assertFalse(asleep["overdue"])
+        self.await_device(second, lambda device: not device["active"], "the second model's idleness")
         self.wake("first", 1)
         self.await_asleep(first, "first", 2)
         self.await_device(first, lambda device: device["to_device_bytes"] >= POOL_BYTES - FLOOR, "the first model's return")
@@ -79,7 +81,7 @@ class SleepTest(SleepFixture):
             self.wake(name, 2)
             self.assertEqual(job.wait(job_test.PATIENCE_S), 0, self.errors(name))
         self.assert_answers_as_bare("first", memory, 3)
-        self.assert_answers_as_bare("second", "plain", 3)
+        self.assert_answers_as_bare("second", "plain", 3, LONG_ANSWERS)
 
     def test_a_pool_of_mappings_leaves_while_its_model_sleeps(self):
         self.check_two_models("pool", "off")
@@ -89,6 +91,17 @@ class SleepTest(SleepFixture):
 
     def test_a_pool_leaves_also_where_pointers_are_unproven(self):
         self.check_two_models("pool", "auto")
+
+    def test_host_memory_is_ready_for_a_model_that_sleeps(self):
+        self.serve()
+        first = self.begin_model("first", "plain", self.sleeping("first"))
+        self.await_asleep(first, "first", 1)
+        ready = self.await_device(first, lambda device: device["host_bytes"] >= POOL_BYTES, "host memory for all of it")
+        self.assertEqual(ready["to_host_bytes"], 0)
+        self.assertGreaterEqual(ready["resident_bytes"], POOL_BYTES)
+        self.wake("first", 1)
+        self.wake("first", 2)
+        self.assertEqual(first.wait(job_test.PATIENCE_S), 0, self.errors("first"))
 
     def test_a_model_that_ends_asleep_ends(self):
         self.serve()

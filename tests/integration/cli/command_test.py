@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Calls the built `spillway` as users do and checks its visible behaviour."""
 import argparse
+import fcntl
 import itertools
 import json
 import os
@@ -8,10 +9,15 @@ import pathlib
 import pty
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
 
 BUILT = None  # paths from the command line
 
@@ -207,6 +213,25 @@ class EnvironmentTest(CommandTest):
         os.close(follower)
         self.assertIn("SPILLWAY_PROGRESS=1\n", result.stdout)
 
+    def test_start_line_fits_the_terminal_and_stays_one_line_elsewhere(self):
+        leader, follower = pty.openpty()
+        self.addCleanup(os.close, leader)
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("4H", 25, 80, 0, 0))
+        words = "run", "--simulate", "--budget", "25%", "--", "true"
+        subprocess.run([self.spillway, *words], env=self.environment, stderr=follower, check=True)
+        os.close(follower)
+        shown = b""
+        try:
+            while part := os.read(leader, 4096):
+                shown += part
+        except OSError:  # the end
+            pass
+
+        lines = shown.decode().splitlines()
+        self.assertGreater(len(lines), 1)
+        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        self.assertEqual(" ".join(line.strip() for line in lines) + "\n", self.call(*words).stderr)
+
     def test_start_line_names_the_limit_of_another_system(self):
         line = self.call("run", "--", "env", CUDA_DEVICE_MEMORY_LIMIT_0="1600m")
         self.assertIn("spillway: budget 1572864000 bytes (1.4 GiB, by CUDA_DEVICE_MEMORY_LIMIT_0=1600m)", line.stderr)
@@ -368,7 +393,7 @@ def main():
     for name in ("--spillway", "--driver", "--preload", "--static-program"):
         parser.add_argument(name, required=True)
     BUILT, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest])
+    skips.main(rest)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
 
 import simulated_gpu  # noqa: E402  (path set above)
+import skips  # noqa: E402
 
 BUILD = pathlib.Path()
 NVCC = ""
@@ -144,4 +145,4 @@ class NoSourceTest(unittest.TestCase):
 if __name__ == "__main__":
     BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
     NVCC = sys.argv.pop(1)
-    unittest.main(verbosity=2)
+    skips.main(verbosity=2)

@@ -14,6 +14,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
+
 BUILD = FOLDER = None
 ASK_BASH = """
 source "$1"; shift
@@ -177,7 +180,7 @@ def main():
     BUILD = options.build.resolve()
     with tempfile.TemporaryDirectory(prefix=f"spillway-completion-{os.getpid()}-") as folder:
         FOLDER = pathlib.Path(folder)
-        unittest.main(argv=[sys.argv[0], *rest])
+        skips.main(rest)
 
 
 if __name__ == "__main__":

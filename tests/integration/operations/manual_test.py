@@ -11,6 +11,9 @@ import subprocess
 import sys
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs/man"
 TERMS = {"job", "uid", "uuid", "memory", "name", "uids"}  # in lists, which `--show` of the defaults does not print
@@ -101,7 +104,7 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path)
     options, rest = parser.parse_known_args()
     BUILD = options.build.resolve()
-    unittest.main(argv=[sys.argv[0], *rest])
+    skips.main(rest)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import skips  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "dashboards/prometheus"
@@ -170,4 +174,4 @@ class PromtoolTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import simulated_gpu  # noqa: E402
+import skips  # noqa: E402
 
 MIB = 1 << 20
 BUILD = pathlib.Path()
@@ -205,4 +206,4 @@ class TraceTest(unittest.TestCase):
 
 if __name__ == "__main__":
     BUILD = pathlib.Path(sys.argv[1]).resolve()
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    skips.main(sys.argv[2:])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """From four packages and a fresh Debian to the first jobs within budgets, as the pages tell a new operator: under the agent alone, under a
-real Slurm, and in a container of podman. Prints a table of the steps with their seconds.
+real Slurm, and in a container of podman. Prints a table of the steps with their seconds, and when each kind of job had run.
 
     usage: first_jobs_test.py --build BUILD [--packed]
 
@@ -68,12 +68,16 @@ class Newcomer:
         self.folder = folder
         self.root = None
         self.times = []
+        self.firsts = []  # (what, seconds since the start)
 
     def step(self, name, action):
         begin = time.monotonic()
         result = action()
         self.times.append((name, time.monotonic() - begin))
         return result
+
+    def reached(self, what):
+        self.firsts.append((what, sum(seconds for _, seconds in self.times)))
 
     def run(self, command, user=None):
         """A line of a page, in the folder with the packages."""
@@ -147,23 +151,27 @@ class Newcomer:
             self.type(command)
         self.type("spillway status", USER)
         self.train("spillway run --agent=required --budget 8GiB -- python3 train.py", USER)
+        self.reached("the first job under the agent")
         slurm = commands_of("slurm.md", "Try it on one node")
         for command in slurm[:-1]:
             self.type(command)
         self.train(slurm[-1], USER)
+        self.reached("the first job of Slurm")
         self.type("apt install podman runc")
         self.step("(an image)", self.make_image)
         for command in commands_of("containers.md", "Prepare a node"):
             self.type(command)
         *_, podman = commands_of("containers.md", "Run")
         self.train(podman.replace("IMAGE", "image"))
+        self.reached("the first container")
 
 
 def report(newcomer):
     print("seconds  step")
     for name, seconds in newcomer.times:
         print(f"{seconds:7.1f}  {name}")
-    print(f"{sum(seconds for _, seconds in newcomer.times):7.1f}  in all, without downloads")
+    for what, seconds in newcomer.firsts:
+        print(f"{seconds:7.1f}  from the start to {what}, without downloads")
 
 
 def main(_):

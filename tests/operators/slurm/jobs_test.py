@@ -43,6 +43,8 @@ class SlurmFixture(unittest.TestCase):
 
     proctrack = "cgroup"
     need = "required"
+    device = DEVICE
+    settings = ""  # more of the agent's
 
     @classmethod
     def setUpClass(cls):
@@ -52,7 +54,7 @@ class SlurmFixture(unittest.TestCase):
         (cls.folder / "jobs").mkdir()
         (cls.folder / "jobs").chmod(0o777)
         # The totals are as of a process's last report.
-        often = node_agent.configuration("h200", DEVICE).replace("[agent]", "[agent]\nusage_interval_ms = 20")
+        often = node_agent.configuration("h200", cls.device, cls.settings).replace("[agent]", "[agent]\nusage_interval_ms = 20")
         cls.agent = node_agent.NodeAgent(BUILD, cls.folder, often)
         cls.agent.start()
         cls.addClassCleanup(cls.agent.stop)
@@ -73,12 +75,12 @@ class SlurmFixture(unittest.TestCase):
     def path(self, name, suffix):
         return self.folder / "jobs" / f"{self.name}.{name}.{suffix}"
 
-    def trainer(self, name, steps=STEPS):
-        """A script that trains; steps=None: until the file `.end` exists."""
+    def trainer(self, name, steps=STEPS, machine=""):
+        """A script that trains; steps=None: until the file `.end` exists. `machine`: more variables of the simulator."""
         length = f"--steps={steps}" if steps else f"--steps=1000000 --until={self.path(name, 'end')}"
         script = self.path(name, "sh")
         script.write_text(f"""#!/bin/sh
-export LD_LIBRARY_PATH={BUILD}/simulator SPILLWAY_SIM_PROFILE=h200 SPILLWAY_SIM_COMPUTE=tags
+export LD_LIBRARY_PATH={BUILD}/simulator SPILLWAY_SIM_PROFILE=h200 SPILLWAY_SIM_COMPUTE=tags {machine}
 export SPILLWAY_SIM_STATS={self.path(name, 'statistics')} SPILLWAY_REPORT={self.path(name, 'report')}
 ulimit -t 100  # if this test is killed
 exec {BUILD}/workloads/{TRAINER} {length}
@@ -86,10 +88,10 @@ exec {BUILD}/workloads/{TRAINER} {length}
         script.chmod(0o755)
         return script
 
-    def sbatch(self, name, *options, steps=STEPS, user=USER):
+    def sbatch(self, name, *options, steps=STEPS, user=USER, machine=""):
         """The number of the submitted job that trains."""
         submitted = self.cluster.run("sbatch", "--parsable", f"--output={self.path(name, 'output')}", f"--error={self.path(name, 'errors')}",
-                                     *options, self.trainer(name, steps), user=user)
+                                     *options, self.trainer(name, steps, machine), user=user)
         self.assertEqual(submitted.returncode, 0, submitted.stderr)
         return int(submitted.stdout)
 
@@ -275,6 +277,31 @@ class BudgetTest(SlurmFixture):
 
         self.assertEqual(process.returncode, 0, errors)
         self.assert_trained("job", output)
+
+
+class ContendedTest(SlurmFixture):
+    """A device smaller than the jobs' limits together, and one memory that all of the jobs share in the simulator."""
+
+    device = 80 * MIB
+    settings = "[defaults]\nfloor = 0\n"  # the usual one is more than half of this device: the second job would wait
+
+    def test_a_second_job_takes_from_the_first_what_both_may_not_have(self):
+        machine = f"SPILLWAY_SIM_NODE={self.folder}/jobs/node SPILLWAY_SIM_CAPACITY={self.device}"
+        first = self.sbatch("first", "--gres=shard:1", steps=None, machine=machine)
+        alone = self.await_tenancy(first, lambda seen: seen["resident_bytes"] > self.device // 2)
+        self.assertEqual((alone["limit_bytes"], alone["budget_bytes"]), (SHARD, SHARD))
+
+        second = self.sbatch("second", f"--gpu-mem={SHARD}", steps=None, machine=machine)
+
+        other = self.await_tenancy(second, lambda seen: seen["resident_bytes"] > 0)
+        self.assertGreater(alone["limit_bytes"] + other["limit_bytes"], self.device)
+        less = self.await_tenancy(first, lambda seen: 0 < seen["resident_bytes"] <= seen["budget_bytes"] < SHARD)
+        self.assertEqual(less["limit_bytes"], SHARD)
+        wait_for(lambda: self.agent.tenancies().values(), lambda both: sum(seen["budget_bytes"] for seen in both) <= self.device)
+        for name, number in ("first", first), ("second", second):
+            self.end(name)
+            self.cluster.await_state(number, "COMPLETED")
+            self.assert_trained(name, self.path(name, "output").read_text())
 
 
 class ShardTest(SlurmFixture):

@@ -344,6 +344,29 @@ TEST_F(ArbiterTest, ReportedUseTakesNoOtherJobsHostGuarantee) {
   EXPECT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
 }
 
+TEST_F(ArbiterTest, MemoryStaysWithAnIdleJobWhenItsLenderIsIdleToo) {
+  const auto rests = [](int64_t gib) {
+    Demand demand = Wants(12, false);
+    demand.idle_bytes = gib * kGibibyte;
+    return demand;
+  };
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(12), now_ns_);
+  Settle();
+  arbiter_.Use(ProcessOf(1), rests(12));
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(12), now_ns_);
+  Settle();
+  ASSERT_EQ(GibOf(2), 12);
+  arbiter_.Use(ProcessOf(1), rests(4));
+
+  arbiter_.Use(ProcessOf(2), rests(12));
+  Settle();
+  EXPECT_EQ(GibOf(2), 12);
+
+  arbiter_.Use(ProcessOf(1), Wants(12));
+  Settle();
+  EXPECT_EQ(GibOf(1), 12);
+}
+
 TEST_F(ArbiterTest, IdleJobLendsNoHostMemory) {
   arbiter_.SetHost(8 * kGibibyte);
   arbiter_.Join(ProcessOf(1), Plain(), Wants(18), now_ns_);

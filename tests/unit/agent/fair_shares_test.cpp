@@ -64,6 +64,31 @@ TEST(FairSharesTest, IdleJobKeepsMemoryThatNoJobWants) {
       (Shares{50, 50}));
 }
 
+TEST(FairSharesTest, IdleJobKeepsWhatItHasFromOtherIdleJobs) {
+  const Claim asleep = {.floor = 5, .limit = kAll, .wanted = 90, .has = 90, .active = false};
+  const Claim lent = {.floor = 5, .limit = kAll, .wanted = 90, .has = 5, .active = false};
+  EXPECT_EQ(Divide(100, {asleep, lent}), (Shares{90, 10}));
+  EXPECT_EQ(Divide(100, {lent, asleep}), (Shares{10, 90}));
+}
+
+TEST(FairSharesTest, IdleJobGivesAnActiveOneWhatItHas) {
+  EXPECT_EQ(Divide(100, {{.floor = 5, .limit = kAll, .wanted = 90, .has = 90, .active = false},
+                         {.limit = kAll, .wanted = 90}}),
+            (Shares{10, 90}));
+}
+
+TEST(FairSharesTest, IdleJobHasNoMoreThanItNeeds) {
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 20, .has = 90, .active = false},
+                         {.limit = kAll, .wanted = 90, .active = false}}),
+            (Shares{20, 80}));
+}
+
+TEST(FairSharesTest, IdleJobsGuaranteeComesBeforeWhatAnotherHas) {
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 90, .has = 90, .active = false},
+                         {.guaranteed = 60, .limit = kAll, .wanted = 60, .active = false}}),
+            (Shares{40, 60}));
+}
+
 TEST(FairSharesTest, HigherPriorityComesFirstButNeverTakesAFloor) {
   EXPECT_EQ(Divide(100, {{.floor = 10, .limit = kAll, .wanted = 100, .priority = 0},
                          {.limit = kAll, .wanted = 100, .priority = 1}}),
@@ -159,13 +184,14 @@ class Referee {
     if (shares_[poor] >= p.Need() || shares_[rich] <= r.Floor()) return;
     if (shares_[poor] < p.Protected() && shares_[rich] > r.Protected())
       ADD_FAILURE() << poor << " lacks of its guarantee, which " << rich << " has";
+    const int64_t has = r.active ? 0 : std::min(r.has, r.Need());
     const int64_t kept = std::max(r.Protected(), r.InUse());
     if (shares_[poor] < p.InUse() && shares_[rich] > kept)
       ADD_FAILURE() << poor << " uses what " << rich << " could do without";
     if (p.active && !r.active && shares_[rich] > kept)
       ADD_FAILURE() << rich << " is idle and keeps what " << poor << " could use";
     if (p.active != r.active) return;
-    const bool has_more = shares_[rich] > std::max(kept, r.Entitled());
+    const bool has_more = shares_[rich] > std::max({kept, has, r.Entitled()});
     if (p.priority > r.priority) {
       EXPECT_FALSE(has_more) << rich << " over " << poor;
     }
@@ -201,6 +227,7 @@ Claim RandomClaim(base::Prng& random, int64_t capacity) {
   claim.weight = 1 + static_cast<int32_t>(random.Below(5));
   claim.priority = static_cast<int32_t>(random.Below(3));
   claim.active = random.Below(4) != 0;
+  claim.has = random.Below(2) ? 0 : below(capacity + 1);
   return claim;
 }
 

@@ -95,6 +95,7 @@ class SharedCapacityLife {
     claim.weight = 1 + static_cast<int32_t>(random_.Below(4));
     claim.priority = static_cast<int32_t>(random_.Below(3));
     claim.active = random_.Below(3) != 0;
+    claim.has = claim.active ? 0 : static_cast<int64_t>(random_.Below(400));
     return claim;
   }
   void Note(const std::vector<Ruling>& rulings) {
@@ -315,6 +316,7 @@ class KnowingLife {
             .limit = 20 + Below(200),
             .wanted = Below(200),
             .in_use = random_.Below(3) == 0 ? Below(60) : 0,
+            .has = random_.Below(2) == 0 ? Below(200) : 0,
             .weight = 1 + static_cast<int32_t>(random_.Below(4)),
             .priority = static_cast<int32_t>(random_.Below(2)),
             .active = random_.Below(3) != 0};

@@ -44,6 +44,33 @@ TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
   EXPECT_EQ(slabs.Take(0, kSlab, kSlab).at(0).name, SlabName{3});
 }
 
+TEST(HostSlabsTest, AheadItTakesARegionOrOnceAllHasComeTheRest) {
+  HostSlabs slabs;
+  EXPECT_TRUE(slabs.TakeAhead(0, 2 * kSlab).empty());
+  slabs.SetGoal(0, 5 * kSlab + 1);
+  slabs.Deliver(0, Some({1}));
+  EXPECT_TRUE(slabs.TakeAhead(0, 2 * kSlab).empty()) << "more is to come";
+  slabs.Deliver(0, Some({2, 3, 4}));
+  EXPECT_EQ(slabs.TakeAhead(0, 2 * kSlab).size(), 2u);
+  EXPECT_EQ(slabs.TakeAhead(0, 2 * kSlab).size(), 2u);
+  slabs.Deliver(0, Some({5}));
+
+  EXPECT_EQ(slabs.TakeAhead(0, 2 * kSlab).size(), 1u);
+  EXPECT_TRUE(slabs.TakeAhead(0, 2 * kSlab).empty());
+}
+
+TEST(HostSlabsTest, AheadItTakesSlabsOfOneKind) {
+  HostSlabs slabs;
+  slabs.SetGoal(0, 3 * kSlab);
+  slabs.Deliver(0, Some({1, 2}));
+  std::vector<HostSlab> drivers = Some({3});
+  drivers[0].is_drivers = true;
+  slabs.Deliver(0, std::move(drivers));
+
+  EXPECT_EQ(slabs.TakeAhead(0, 3 * kSlab).size(), 2u);
+  EXPECT_EQ(slabs.TakeAhead(0, 3 * kSlab).size(), 1u);
+}
+
 TEST(HostSlabsTest, SurplusSlabsAreReturned) {
   HostSlabs slabs;
   slabs.SetGoal(0, 2 * kSlab);

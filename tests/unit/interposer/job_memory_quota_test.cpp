@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -246,6 +247,21 @@ TEST_F(HeldBudgetTest, CallBeyondTheHeldBudgetWaitsForTheGrant) {
 
   ASSERT_EQ(result, CUDA_SUCCESS);
   job_->calls().End(&set, Effect::kLaunches);
+}
+
+// Regression: beside a pool that filled the first part of the budget, it was refused.
+TEST_F(HeldBudgetTest, SmallAllocationBesideMemoryThatStaysWaitsForTheReturn) {
+  ASSERT_TRUE(job_->charges().Charge(kQuotaBufferBytes, Unmovable::kDriverServed));
+  job_->grants().SetBudget(kQuotaBufferBytes);
+  job_->grants().ExpectReturn(std::numeric_limits<std::uint64_t>::max());
+
+  std::thread agent = GrantWhileWaiting(2 * kQuotaBufferBytes);
+  CUdeviceptr small = 0;
+  const CUresult result = job_->allocations().Allocate(4096, &small);
+  agent.join();
+
+  EXPECT_EQ(result, CUDA_SUCCESS);
+  EXPECT_EQ(job_->view().Read().counters.refused_allocations, 0u);
 }
 
 TEST_F(HeldBudgetTest, DriverServedMemoryWaitsForTheGrant) {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/terminal.h"
+
 namespace spillway::interposer {
 namespace {
 
@@ -36,7 +38,9 @@ TEST(ProgressLineTest, WhatFollowsALeftOutPartIsLeftOut) {
   EXPECT_STREQ(line.text(), "12345");
 }
 
-TEST(ProgressLineTest, WhatIsNoTerminalHasNoLimit) { EXPECT_EQ(TerminalColumns(-1), SIZE_MAX); }
+TEST(ProgressLineTest, WhatIsNoTerminalHasNoLimit) {
+  EXPECT_EQ(base::TerminalColumns(-1), SIZE_MAX);
+}
 
 }  // namespace
 }  // namespace spillway::interposer

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the count of tests says of skipped ones, whole files and parts, must be true: nobody reads a passed test's output."""
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,25 @@ class SkipsTest(unittest.TestCase):
 
     def test_a_failure_counts_before_skipped_tests(self):
         self.assertEqual(run_file("skips", "fails").returncode, 1)
+
+
+class FilesTest(unittest.TestCase):
+    """A file that is skipped whole would otherwise count as passed."""
+
+    @staticmethod
+    def files_that_may_skip():
+        for file in ROOT.glob("tests/**/*_test.py"):
+            if file.name != "skips_test.py" and re.search(r"skip(Test|Unless|If)\(|SkipTest\(", file.read_text()):
+                yield file
+
+    def test_none_that_may_skip_ends_by_unittests_own_main(self):
+        for file in *self.files_that_may_skip(), ROOT / "tests/integration/agent/agent_test.py":  # its main serves others
+            self.assertFalse(re.search(r"unittest\.main\(", file.read_text()), file)
+
+    def test_ctest_knows_the_exit_code_of_each(self):
+        for file in self.files_that_may_skip():
+            lists = next(folder / "CMakeLists.txt" for folder in file.parents if (folder / "CMakeLists.txt").exists())
+            self.assertTrue(lists.read_text().endswith("\nspillway_tests_may_skip()\n"), lists)
 
 
 class CountTest(unittest.TestCase):
