@@ -10,6 +10,7 @@
 #include "scheduler/plan/oversized_operations.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/prefetch_times.h"
+#include "scheduler/plan/strategies/workbench.h"
 
 namespace spillway::scheduler {
 namespace {
@@ -130,18 +131,18 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
 }
 
 // Also tries a plan with inputs held. Accept() checks it without them if it does not rely on them.
-// Of many operations one plan must do, the one with all such inputs held, if it needs no repair.
+// For a large iteration one plan must do: the one with all such inputs held, if it needs no repair.
 PlanAnswer PlanFor(const PlanRequest& request) {
   const IterationProfile profile = PlannableProfile(request);
-  const bool is_long = profile.operations.size() >= kManyOperations;
+  const bool is_large = IsLarge(ProblemOf(request, profile));
   PlanAnswer plain;
-  if (!is_long) plain = PlanFrom(request, profile, profile, kUnknownNs);
+  if (!is_large) plain = PlanFrom(request, profile, profile, kUnknownNs);
   if (plain.is_invalid || IsNearItsBound(plain)) return plain;
   const std::optional<IterationProfile> held = WithInputsHeld(ProblemOf(request, profile));
   PlanAnswer holding;
   if (held) holding = PlanFrom(request, profile, *held, plain.lower_bound_ns);
   const bool is_enough = holding.live && !IsRepaired(holding.plan);
-  if (is_long && !is_enough) plain = PlanFrom(request, profile, profile, kUnknownNs);
+  if (is_large && !is_enough) plain = PlanFrom(request, profile, profile, kUnknownNs);
   return Faster(plain, holding);
 }
 

@@ -270,26 +270,9 @@ class BulkRound {
   std::vector<int64_t> Loads() {
     std::vector<int64_t> loads = schedule_.LoadBytes();
     const std::vector<int64_t>& without = timetable_.load_bytes();
-    const std::vector<int64_t> least = LoadsOnDemand();
+    const std::vector<int64_t> least = LoadsOnDemand(bench_, choices_);
     for (size_t i = 0; i < loads.size(); ++i)
       loads[i] = std::max(loads[i] + sketch_.load_bytes[i] - without[i], least[i]);
-    return loads;
-  }
-
-  // Each swapped buffer comes back when it is needed. That may be early, for a chain that reads it.
-  std::vector<int64_t> LoadsOnDemand() const {
-    Choices on_demand = choices_;
-    for (Decision& decision : on_demand.decisions)
-      decision.prefetch_at = bench_.interval(decision.interval).to;
-    const Plan plan = bench_.Lower(on_demand);
-    const std::vector<int64_t> by_step = InstantLoads(bench_, plan);
-    std::vector<int64_t> loads(static_cast<size_t>(timetable_.operation_count()), 0);
-    int32_t original = timetable_.operation_count() - 1;
-    for (size_t i = plan.steps.size(); i-- > 0;) {
-      if (!plan.steps[i].recomputes) original = plan.steps[i].operation.index;
-      int64_t& load = loads[static_cast<size_t>(original)];
-      load = std::max(load, by_step[i]);
-    }
     return loads;
   }
 

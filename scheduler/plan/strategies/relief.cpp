@@ -371,18 +371,34 @@ std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Ch
   return std::nullopt;
 }
 
+std::vector<int64_t> LoadsOnDemand(const Workbench& bench, Choices choices) {
+  for (Decision& decision : choices.decisions)
+    decision.prefetch_at = bench.interval(decision.interval).to;
+  const Plan plan = bench.Lower(choices);
+  const std::vector<int64_t> by_step = InstantLoads(bench, plan);
+  std::vector<int64_t> loads(static_cast<size_t>(bench.timetable().operation_count()), 0);
+  int32_t original = bench.timetable().operation_count() - 1;
+  for (size_t i = plan.steps.size(); i-- > 0;) {
+    if (!plan.steps[i].recomputes) original = plan.steps[i].operation.index;
+    int64_t& load = loads[static_cast<size_t>(original)];
+    load = std::max(load, by_step[i]);
+  }
+  return loads;
+}
+
 void SetTriggers(const Workbench& bench, Choices& choices) {
   const Sketch sketch = MakeSketch(bench, choices);
   const Timetable timetable = bench.timetable().Stretched(sketch.extra_ns);
   SwapSchedule schedule(timetable, bench.intervals(), bench.swap_order());
   schedule.Arrange(Swapped(choices));
-  LoadTree load(sketch.load_bytes);
+  LoadTree load(bench.is_large() ? LoadsOnDemand(bench, choices) : sketch.load_bytes);
   std::vector<int32_t> swaps;
   for (const Decision& decision : choices.decisions) {
     const IdleInterval& interval = bench.interval(decision.interval);
     if (decision.treatment != Treatment::kSwap) continue;
-    load.Add(Timetable::BeginOf(interval), timetable.EndOf(interval),
-             -bench.footprint_bytes(decision.interval));
+    if (!bench.is_large())
+      load.Add(Timetable::BeginOf(interval), timetable.EndOf(interval),
+               -bench.footprint_bytes(decision.interval));
     if (!interval.content_dead) swaps.push_back(decision.interval);
   }
   const auto end = [&](int32_t swap) { return timetable.EndOf(bench.interval(swap)); };

@@ -7,6 +7,12 @@
 
 namespace spillway::scheduler {
 
+bool IsLarge(const Problem& problem) {
+  const auto operations = static_cast<int64_t>(problem.iteration().operations.size());
+  const auto intervals = IdleIntervals(problem.iteration(), problem.min_movable_bytes).size();
+  return IsLargeSize(operations, static_cast<int64_t>(intervals));
+}
+
 Workbench::Workbench(const Problem& problem)
     : problem_(problem),
       timetable_(problem),

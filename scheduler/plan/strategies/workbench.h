@@ -25,6 +25,11 @@ struct Choices {
 inline constexpr int64_t kMostWork = 120'000'000, kMostWorkWhenAsked = 300'000'000;
 inline constexpr int64_t kLargeIteration = 10'000;  // operations + intervals
 
+constexpr bool IsLargeSize(int64_t operations, int64_t intervals) {
+  return operations + intervals >= kLargeIteration;
+}
+bool IsLarge(const Problem& problem);
+
 class Workbench {
  public:
   explicit Workbench(const Problem& problem);
@@ -59,7 +64,7 @@ class Workbench {
     const bool is_asked = problem_.node_limit > 0 && !is_large();
     return work_ >= (is_asked ? kMostWorkWhenAsked : kMostWork);
   }
-  bool is_large() const { return size() > kLargeIteration; }
+  bool is_large() const { return IsLargeSize(timetable_.operation_count(), interval_count()); }
   int64_t work() const { return work_; }
   void AddWork(int64_t work) const { work_ += work; }
   // Of one visit to all operations and intervals.
