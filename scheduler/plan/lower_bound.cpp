@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -34,6 +35,43 @@ struct Relief {
   // From the operation's start to the next use.
   int64_t returns_ns;
   int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: not recomputable
+};
+
+// Of all buffers that can be evicted at an operation.
+struct Reliefs {
+  OperationId at;
+  std::vector<Relief> reliefs;
+  int64_t free_bytes = 0;  // leave, and need no restore
+};
+
+// Recomputes the cheapest buffers per byte first, with buffers split at will.
+class CheapestRecompute {
+ public:
+  explicit CheapestRecompute(std::vector<Relief> reliefs) : by_cost_(std::move(reliefs)) {
+    std::sort(by_cost_.begin(), by_cost_.end(), [](const Relief& a, const Relief& b) {
+      return base::Wide{a.recompute_ns} * b.size_bytes < base::Wide{b.recompute_ns} * a.size_bytes;
+    });
+    for (const Relief& relief : by_cost_) {
+      if (relief.recompute_ns >= kImpossibleNs) break;
+      sum_bytes_.push_back(sum_bytes_.back() + relief.size_bytes);
+      sum_ns_.push_back(sum_ns_.back() + relief.recompute_ns);
+    }
+  }
+
+  int64_t Ns(int64_t bytes) const {
+    if (bytes > sum_bytes_.back()) return kImpossibleNs;
+    const auto whole = std::upper_bound(sum_bytes_.begin(), sum_bytes_.end(), bytes);
+    const auto count = static_cast<size_t>(std::max<ptrdiff_t>(1, whole - sum_bytes_.begin()) - 1);
+    const int64_t part_bytes = std::max<int64_t>(0, bytes - sum_bytes_[count]);
+    if (part_bytes == 0) return sum_ns_[count];
+    const Relief& last = by_cost_[count];
+    return sum_ns_[count] + base::scale(last.recompute_ns, part_bytes, last.size_bytes);
+  }
+
+ private:
+  std::vector<Relief> by_cost_;
+  // Of the first so many; up to the first that cannot be recomputed.
+  std::vector<int64_t> sum_bytes_ = {0}, sum_ns_ = {0};
 };
 
 struct Window {
@@ -72,10 +110,12 @@ class Bound {
     }
     bound.possible = bound.memory_bytes <= problem_.budget_bytes;
     bound.iteration_ns = starts_ns_.back();
-    const std::vector<OperationId> worst = WorstOperations();
-    for (OperationId id : worst) {
+    std::vector<Reliefs> worst;
+    for (OperationId id : WorstOperations()) {
+      worst.push_back(ReliefsOver(id));
       const int64_t time_ns =
-          starts_ns_.back() + std::max(ExtraNs(id), ExtraWithinNs({0, live_bytes_.size()}, id));
+          starts_ns_.back() +
+          std::max(ExtraNs(worst.back()), ExtraWithinNs({0, live_bytes_.size()}, worst.back()));
       if (time_ns <= bound.iteration_ns) continue;
       bound.iteration_ns = time_ns;
       bound.time_at = id;
@@ -147,15 +187,15 @@ class Bound {
   }
 
   // The costs of disjoint windows add up: each counts only waits and recomputations within itself.
-  int64_t ExtraOfWindowsNs(const std::vector<OperationId>& worst) const {
+  int64_t ExtraOfWindowsNs(const std::vector<Reliefs>& worst) const {
     const std::vector<size_t> cuts = Cuts();
     std::vector<int64_t> best_ns(cuts.size(), 0);  // of all before each cut
     for (size_t end = 1; end < cuts.size(); ++end) {
       for (size_t begin = 0; begin < end; ++begin) {
         int64_t extra_ns = 0;
-        for (OperationId id : worst) {
+        for (const Reliefs& over : worst) {
           const Window window{cuts[begin], cuts[end]};
-          if (window.holds(id)) extra_ns = std::max(extra_ns, ExtraWithinNs(window, id));
+          if (window.holds(over.at)) extra_ns = std::max(extra_ns, ExtraWithinNs(window, over));
         }
         best_ns[end] = std::max(best_ns[end], best_ns[begin] + extra_ns);
       }
@@ -164,20 +204,23 @@ class Bound {
   }
 
   // Buffers written before the window, or needed only after it, count as free.
-  int64_t ExtraWithinNs(const Window& window, OperationId id) const {
-    int64_t excess_bytes = live_bytes_[At(id)] - problem_.budget_bytes;
-    int64_t free_bytes = 0;
-    const int64_t before_ns = starts_ns_[At(id)] - starts_ns_[window.from];
-    const int64_t after_ns = starts_ns_[window.until] - starts_ns_[At(id)];
+  int64_t ExtraWithinNs(const Window& window, const Reliefs& over) const {
+    int64_t excess_bytes = ExcessBytes(over);
+    const int64_t before_ns = starts_ns_[At(over.at)] - starts_ns_[window.from];
+    const int64_t after_ns = starts_ns_[window.until] - starts_ns_[At(over.at)];
     std::vector<Relief> inside;
-    for (const Relief& relief : ReliefsOver(id, free_bytes)) {
+    for (const Relief& relief : over.reliefs) {
       if (relief.leaves_ns > before_ns || relief.returns_ns > after_ns) {
         excess_bytes -= relief.size_bytes;
       } else {
         inside.push_back(relief);
       }
     }
-    return LeastExtraNs(inside, excess_bytes - free_bytes, true);
+    return LeastExtraNs(inside, excess_bytes, true);
+  }
+
+  int64_t ExcessBytes(const Reliefs& over) const {
+    return live_bytes_[At(over.at)] - problem_.budget_bytes - over.free_bytes;
   }
 
   // A host copy stays valid from the write on, even if the buffer was restored meanwhile. A buffer
@@ -192,9 +235,8 @@ class Bound {
     return profile_.at(interval.buffer).kind == BufferKind::kInput ? now_ns : kImpossibleNs;
   }
 
-  // `free_bytes` gets what leaves and needs no restore.
-  std::vector<Relief> ReliefsOver(OperationId id, int64_t& free_bytes) const {
-    std::vector<Relief> result;
+  Reliefs ReliefsOver(OperationId id) const {
+    Reliefs over{.at = id, .reliefs = {}};
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
     for (size_t i = 0; i < intervals_.size(); ++i) {
       const IdleInterval& interval = intervals_[i];
@@ -204,18 +246,18 @@ class Bound {
       const int64_t size_bytes = profile_.at(interval.buffer).size_bytes;
       const int64_t footprint_bytes = FootprintOf(problem_, size_bytes);
       if (interval.content_dead) {
-        free_bytes += footprint_bytes;
+        over.free_bytes += footprint_bytes;
         continue;
       }
       // Chunks are freed whole, but only the content is copied.
-      free_bytes += footprint_bytes - size_bytes;
+      over.free_bytes += footprint_bytes - size_bytes;
       int64_t returns_ns = starts_ns_[At(interval.to)] - now_ns;
       if (interval.to < id) returns_ns += iteration_ns;
       const int64_t written_ns = TimeSinceWritten(interval, id);
-      result.push_back({size_bytes, written_ns, returns_ns,
+      over.reliefs.push_back({size_bytes, written_ns, returns_ns,
                         recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i]});
     }
-    return result;
+    return over;
   }
 
   // Each buffer is available for `window_ns(relief)` before a common end.
@@ -235,43 +277,27 @@ class Bound {
     return moved_bytes;
   }
 
-  // With buffers split at will.
-  static int64_t CheapestRecomputeNs(const std::vector<Relief>& by_cost, int64_t bytes) {
-    int64_t sum_ns = 0;
-    for (const Relief& relief : by_cost) {
-      if (bytes <= 0) break;
-      if (relief.recompute_ns >= kImpossibleNs) return kImpossibleNs;
-      const int64_t part_bytes = std::min(bytes, relief.size_bytes);
-      sum_ns += base::scale(relief.recompute_ns, part_bytes, relief.size_bytes);
-      bytes -= part_bytes;
-    }
-    return bytes > 0 ? kImpossibleNs : sum_ns;
-  }
-
   // Waits before and after the operation add up, except for buffers evicted across the iteration's
   // end, where one wait can serve both. Either such buffers count as free (ExtraWithinNs), or only
   // the longer wait counts. Both are valid bounds.
-  int64_t ExtraNs(OperationId id) const {
-    int64_t free_bytes = 0;
-    const std::vector<Relief> all = ReliefsOver(id, free_bytes);
-    return LeastExtraNs(all, live_bytes_[At(id)] - problem_.budget_bytes - free_bytes, false);
+  int64_t ExtraNs(const Reliefs& over) const {
+    return LeastExtraNs(over.reliefs, ExcessBytes(over), false);
   }
 
-  int64_t LeastExtraNs(std::vector<Relief> reliefs, int64_t excess_bytes, bool waits_add_up) const {
+  int64_t LeastExtraNs(const std::vector<Relief>& reliefs, int64_t excess_bytes,
+                       bool waits_add_up) const {
     if (excess_bytes <= 0) return 0;
     const int64_t out_bytes =
         MovableBytes(reliefs, to_host_rate_, [](const Relief& r) { return r.leaves_ns; });
     const int64_t in_bytes =
         MovableBytes(reliefs, to_device_rate_, [](const Relief& r) { return r.returns_ns; });
-    std::sort(reliefs.begin(), reliefs.end(), [](const Relief& a, const Relief& b) {
-      return base::Wide{a.recompute_ns} * b.size_bytes < base::Wide{b.recompute_ns} * a.size_bytes;
-    });
+    const CheapestRecompute cheapest(reliefs);
     const auto cost_ns = [&](int64_t swapped_bytes) {
       const int64_t before_ns =
           base::transfer_ns(std::max<int64_t>(0, swapped_bytes - out_bytes), to_host_rate_);
       const int64_t in_ns =
           base::transfer_ns(std::max<int64_t>(0, swapped_bytes - in_bytes), to_device_rate_);
-      const int64_t again_ns = CheapestRecomputeNs(reliefs, excess_bytes - swapped_bytes);
+      const int64_t again_ns = cheapest.Ns(excess_bytes - swapped_bytes);
       if (again_ns >= kImpossibleNs)
         return kImpossibleNs;  // a plateau: Least() moves to its right end
       const int64_t after_ns = std::max(in_ns, again_ns);

@@ -60,7 +60,7 @@ class Excess {
   }
 
  private:
-  static constexpr int32_t kGroup = 16;
+  static constexpr int32_t kGroup = 16, kLanes = 4;
   struct Group {
     double area = 0;    // above the target
     double weight = 0;  // of operations above the target
@@ -82,23 +82,35 @@ class Excess {
   double ReliefIn(int32_t from, int32_t to, int64_t size_bytes) const {
     double sum = 0;
     while (from < to && from % kGroup != 0) sum += ReliefOf(from++, size_bytes);
-    for (; from + kGroup <= to; from += kGroup) {
-      const Group& group = groups_[static_cast<size_t>(from / kGroup)];
-      sum += std::min(group.area, group.weight * static_cast<double>(size_bytes));
-    }
+    if (from + kGroup <= to) sum += ReliefOfGroups(from / kGroup, to / kGroup, size_bytes);
+    from = std::max(from, to / kGroup * kGroup);
     while (from < to) sum += ReliefOf(from++, size_bytes);
     return sum;
   }
 
+  // In lanes, as Measure().
+  double ReliefOfGroups(int32_t begin, int32_t end, int64_t size_bytes) const {
+    double sum[kLanes] = {};
+    const auto size = static_cast<double>(size_bytes);
+    const auto relief = [&](int32_t i) {
+      const Group& group = groups_[static_cast<size_t>(i)];
+      return std::min(group.area, group.weight * size);
+    };
+    for (; begin + kLanes <= end; begin += kLanes) {
+      for (int32_t lane = 0; lane < kLanes; ++lane) sum[lane] += relief(begin + lane);
+    }
+    for (; begin < end; ++begin) sum[0] += relief(begin);
+    return sum[0] + sum[1] + sum[2] + sum[3];
+  }
+
   // In lanes, so that no sum waits for the one before it. Operations past the last have no weight.
   void Measure(size_t index) {
-    constexpr size_t kLanes = 4;
     double area[kLanes] = {}, weight[kLanes] = {};
     const size_t begin = index * kGroup;
-    for (size_t i = begin; i < begin + kGroup; i += kLanes) {
+    for (size_t first = begin; first < begin + kGroup; first += kLanes) {
       for (size_t lane = 0; lane < kLanes; ++lane) {
-        const double above = above_bytes_[i + lane];
-        const double counted = above > 0 ? weights_[i + lane] : 0;
+        const double above = above_bytes_[first + lane];
+        const double counted = above > 0 ? weights_[first + lane] : 0;
         area[lane] += above * counted;
         weight[lane] += counted;
       }
