@@ -12,7 +12,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr int kBulkRounds = 24;
-constexpr int kMostValuations = 16;     // of one choice in a round
+constexpr int kMostValuations = 4;      // of one choice in a round
 constexpr double kLeastProgress = 0.9;  // of the load that a round finds, against the one before
 using Waits = SwapSchedule::Waits;
 

@@ -13,7 +13,7 @@ constexpr size_t kTriedPerRound = 6;  // swaps, and recomputations, considered p
 // Exact evaluations per round x (operations + intervals).
 constexpr int64_t kWorkForExactEvaluations = 1'000'000;
 constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
-constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
+constexpr int64_t kLeastRounds = 24, kMostRounds = 600;
 
 std::vector<bool> Swapped(const Choices& choices) {
   std::vector<bool> swapped(choices.decisions.size());
@@ -123,12 +123,12 @@ class Round {
   bool Take(const Overload& overload, int64_t most) {
     std::vector<Option> options = Useful(overload);
     std::stable_sort(options.begin(), options.end(), BetterOption);
-    const double share = bench_.is_large() ? 0.9 : 0.5;  // of the overload, per round
+    constexpr double kShare = 0.5;  // of the overload, per round
     double relieved = 0;
     int64_t taken = 0;
     for (const Option& option : options) {
       if (taken == most) break;
-      if (taken > 0 && relieved + option.relief > overload.area() * share) break;
+      if (taken > 0 && relieved + option.relief > overload.area() * kShare) break;
       Decision& decision = choices_.decisions[static_cast<size_t>(option.interval)];
       decision.treatment = option.treatment;
       decision.keep_when_rebuilt = option.keep;
@@ -175,9 +175,8 @@ class Round {
     return options;
   }
 
-  // By exact evaluation; by estimates if that takes too long.
+  // By exact evaluation.
   std::vector<Option> Useful(const Overload& overload) {
-    if (bench_.is_large()) return Promising(overload);
     std::vector<Option> useful;
     size_t swaps = 0, others = 0;
     int64_t looks_left = kWorkForExactEvaluations / bench_.size() + 8;
@@ -342,9 +341,7 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
 
 std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices) {
   if (bench.is_large()) return RelieveInBulk(bench, options, std::move(choices));
-  const int64_t rounds = bench.is_large()
-                             ? kRoundsOfLarge
-                             : std::clamp(kWorkForRounds / bench.size(), kLeastRounds, kMostRounds);
+  const int64_t rounds = std::clamp(kWorkForRounds / bench.size(), kLeastRounds, kMostRounds);
   const int64_t most_per_round = 1 + bench.interval_count() / rounds * 4;
   Useless useless(choices.decisions.size());
   bool stuck = false;  // nothing helped since `useless` was cleared
@@ -352,7 +349,7 @@ std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Ch
     Round round(bench, options, choices, useless);
     const Overload overload(round.Loads(), round.timetable(), options.target_bytes);
     if (overload.none()) {
-      if (!bench.is_large()) Trim(bench, options, choices, rounds / 8);
+      Trim(bench, options, choices, rounds / 8);
       SetTriggers(bench, choices);
       return choices;
     }

@@ -25,7 +25,7 @@ struct Effort {
 };
 
 constexpr int64_t kWorkForRenewals = 40'000;  // renewals x (operations + intervals)
-constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40, kRenewalsOfLarge = 2;
+constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40, kRenewalsOfLarge = 1;
 // Single changes try too few of a long iteration's thousands of choices, so renewals pay more.
 // ResNet-152 twice over at a quarter of its peak: 15 instead of 22 per cent in about the same time.
 constexpr int64_t kLongIteration = 3'000, kEvaluationsForLong = 1'000;
@@ -33,7 +33,7 @@ constexpr int64_t kLongIteration = 3'000, kEvaluationsForLong = 1'000;
 Effort EffortFor(const Workbench& bench, int64_t evaluations) {
   if (bench.is_large())
     return {.improved_starts = 1,
-            .for_each_start = evaluations / 16,
+            .for_each_start = evaluations / 32,
             .renewals = kRenewalsOfLarge,
             .for_each_renewal = 1};
   if (bench.size() >= kLongIteration && evaluations >= kEvaluationsForLong)

@@ -17,7 +17,7 @@ namespace {
 using namespace scheduler;
 
 constexpr double kMostCpuMs = 2000;  // of 10,000 operations; other load does not affect it
-constexpr int64_t kOperations[] = {1'000, 3'000, 10'000};
+constexpr int64_t kOperations[] = {1'000, 3'000, 5'000, 10'000, 20'000};
 
 DeviceModel LiveDevice() {
   const auto device = networks::FindDevice("h200");
