@@ -255,7 +255,7 @@ class Bound {
       if (interval.to < id) returns_ns += iteration_ns;
       const int64_t written_ns = TimeSinceWritten(interval, id);
       over.reliefs.push_back({size_bytes, written_ns, returns_ns,
-                        recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i]});
+                              recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i]});
     }
     return over;
   }

@@ -40,8 +40,8 @@ struct Sketch {
 
 Sketch MakeSketch(const Workbench& bench, const Choices& choices);
 
-// By operation, with its chain. Each swapped buffer comes back when it is needed; a chain that reads
-// it may need it early.
+// By operation, with its chain. Each swapped buffer comes back when it is needed; a chain that
+// reads it may need it early.
 std::vector<int64_t> LoadsOnDemand(const Workbench& bench, Choices choices);
 
 // `choices` may be empty or another strategy's. If the target needs waits, continues as if they

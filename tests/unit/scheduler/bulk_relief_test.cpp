@@ -145,5 +145,29 @@ TEST(BulkReliefTest, NoChoiceIsSuperfluous) {
   EXPECT_EQ(relieved.recomputations, 0);
 }
 
+// Prefetches that ignored this came too early, and deadlocked long plans.
+TEST(BulkReliefTest, LoadsIncludeSwapsThatAChainReadsEarly) {
+  const IterationProfile profile = ProfileOf(
+      {Persistent("w", 10), Temporary("input", 10 * kMib), Temporary("output", 10 * kMib)},
+      {MakeOperation("make input", kMs, {0}, {1}, false),
+       MakeOperation("make output", kMs, {1}, {2}, true),
+       MakeOperation("between", kMs, {0}, {}, false),
+       MakeOperation("use output", kMs, {2}, {}, false),
+       MakeOperation("after", kMs, {0}, {}, false),
+       MakeOperation("use input", kMs, {1}, {}, false)});
+  const Problem problem = ProblemOf(profile, PeakBytes(profile));
+  const Workbench bench(problem);
+  Choices choices = bench.NoChoices();
+  for (Decision& decision : choices.decisions) {
+    const int32_t buffer = bench.interval(decision.interval).buffer.index;
+    decision.treatment = buffer == 1 ? Treatment::kSwap : Treatment::kRecompute;
+  }
+
+  const std::vector<int64_t> loads = LoadsOnDemand(bench, choices);
+
+  EXPECT_LT(loads[2], 10 * kMib);
+  EXPECT_GE(loads[4], 10 * kMib);
+}
+
 }  // namespace
 }  // namespace spillway::scheduler
