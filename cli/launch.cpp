@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "base/terminal.h"
+#include "base/wrapped_lines.h"
 #include "cli/accelerator_probe.h"
 #include "cli/agent_client.h"
 #include "cli/agent_requirement.h"
@@ -21,7 +22,6 @@
 #include "cli/peak_store.h"
 #include "cli/run_rules.h"
 #include "cli/shell_quote.h"
-#include "cli/wrapped_lines.h"
 #include "cli/younger_driver.h"
 
 namespace spillway::cli {
@@ -87,7 +87,8 @@ void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
 
 // A log keeps each note on one line, for searches.
 std::string FittedToTerminal(const std::string& notes) {
-  return WrappedLines(notes, base::TerminalColumns(STDERR_FILENO), "  ", LongWords::kKeep);
+  return base::WrappedLines(notes, base::TerminalColumns(STDERR_FILENO), "  ",
+                            base::LongWords::kKeep);
 }
 
 // An error gives "" and a warning that names the consequence.

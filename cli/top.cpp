@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/wrapped_lines.h"
 #include "cli/agent_client.h"
 #include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/json_value.h"
 #include "cli/options/option_parser.h"
 #include "cli/top_page.h"
-#include "cli/wrapped_lines.h"
 
 namespace spillway::cli {
 namespace {
@@ -206,8 +206,8 @@ TopSize SizeOfTerminal() {
 
 // Below the values of the page.
 std::string WrappedDetail(const std::string& page, int columns) {
-  return WrappedLines(page, static_cast<size_t>(std::max(columns, 0)), std::string(14, ' '),
-                      LongWords::kCut);
+  return base::WrappedLines(page, static_cast<size_t>(std::max(columns, 0)), std::string(14, ' '),
+                            base::LongWords::kCut);
 }
 
 std::string CutLines(const std::string& page, int columns) {

@@ -44,12 +44,15 @@ std::string_view ContainerIn(std::string_view segment) {
 }
 
 // v1: /slurm/uid_5/job_4/step_0 or /slurm_HOST/...; v2:
-// /system.slice/[HOST_]slurmstepd.scope/job_4/step_0/...
+// /system.slice/[HOST_]slurmstepd.scope/job_4/step_0/..., or in another slice (CgroupSlice).
 bool BeginsAsSlurm(const Segments& path) {
   if (path[0] == "slurm" || !After("slurm_", path[0]).empty()) return true;
-  return path.size() > 1 && path[0] == "system.slice" &&
-         (path[1] == "slurmstepd.scope" ||
-          path[1].find("_slurmstepd.scope") != std::string_view::npos);
+  if (path[0] == "user.slice" || path[0] == "machine.slice") return false;
+  const auto scope = std::find_if(path.begin(), path.end(), [](std::string_view segment) {
+    return !segment.ends_with(".slice");
+  });
+  return scope != path.begin() && scope != path.end() &&
+         (*scope == "slurmstepd.scope" || scope->ends_with("_slurmstepd.scope"));
 }
 
 ControlGroupIdentity SlurmIn(const Segments& path) {

@@ -190,7 +190,9 @@ base::Status BeginStep(spank_t spank) {
   const base::Result<std::string> groups = base::ReadFile("/proc/self/cgroup");
   if (!groups || !IsInJob(*groups, job))
     return base::Error{"Slurm keeps no control group for the job, so no budget can be bound to it",
-                       "", "the node needs ProctrackType=proctrack/cgroup"};
+                       "",
+                       "the node needs ProctrackType=proctrack/cgroup, and since Slurm 26.05 "
+                       "CgroupJobIdPaths=yes"};
   protocol::ExpectJob wanted = Expecting(plugin.request);
   wanted.job = JobName(job);
   wanted.part = StepName(NumberOf(spank, S_JOB_STEPID));

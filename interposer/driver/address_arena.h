@@ -29,6 +29,8 @@ class AddressArena {
   // Returns 0 if the driver has no address space left.
   CUdeviceptr Take(size_t bytes);
   void Give(CUdeviceptr base, size_t bytes);
+  // All but the last of several parts that were taken as one: none lies behind them unused.
+  void GivePart(CUdeviceptr base, size_t bytes) { AddHole(base, bytes); }
   bool Owns(CUdeviceptr address) const;
   void ReleaseAll();
 

@@ -160,6 +160,8 @@ CUresult Allocations::AwaitMemory(Range* range) {
 // Null when refused. A range that waits for freed memory is pinned.
 Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
   recording_.RecordIfOverBudget(size_bytes);
+  *awaits_freed = false;
+  if (arenas_.MustCut(size_bytes)) return Admits(size_bytes) ? NewArena(bytes) : nullptr;
   Range* const range =
       size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
   *awaits_freed = range && parking_.AwaitsFreed(*range);
@@ -174,6 +176,33 @@ Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed
   Know(range);
   if (*awaits_freed) state_.residency.Pin(range);
   return range;
+}
+
+// Whatever has no memory is parked, before a call can name it.
+Range* Allocations::NewArena(size_t bytes) {
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  const CUdeviceptr base = state_.residency.mappings().TakeAddresses(size_bytes);
+  if (!base) return nullptr;
+  Arena* const arena = arenas_.Add(base, bytes);
+  state_.host_grant.UpdateLimits(size_bytes);
+  arenas_.Cut(arena, state_.residency.NewParts(base, bytes, arenas_.PartBytes()));
+  const bool are_mapped = std::all_of(
+      arena->parts.begin(), arena->parts.end(),
+      [this](Range* part) SPILLWAY_REQUIRES(kStateLock) { return parking_.ParkIfNew(part); });
+  if (are_mapped) {
+    arena->id = NextId();
+    for (Range* part : arena->parts) {
+      state_.budget.Want(part->size_bytes);
+      Know(part);
+    }
+    ++state_.counters.arenas;
+    state_.counters.arena_bytes += size_bytes;
+    return arena->parts.front();
+  }
+  const std::vector<Range*> parts = arena->parts;
+  arenas_.Remove(arena);
+  for (Range* part : parts) state_.residency.Free(part, {});
+  return nullptr;
 }
 
 CUresult Allocations::Refused() {
@@ -223,6 +252,14 @@ void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool w
   UseList busy;
   if (!stream) busy = state_.timeline.Unfinished();
   if (waits) state_.promises.Add(busy);
+  const Arena* const arena = IsBlock(found) ? nullptr : AsRange(found)->arena;
+  if (!arena) return FreeOne(found, busy, stream);
+  const std::vector<Range*> parts = arena->parts;
+  arenas_.Remove(arena);
+  for (Range* part : parts) FreeOne(part, busy, stream);
+}
+
+void Allocations::FreeOne(Allocation* found, UseList busy, const StreamName* stream) {
   frees_.ReportFree(found);
   auto* const memory = static_cast<Tracked*>(found);
   if (frees_.IsStillNeeded(memory)) return frees_.DeferFree(memory);

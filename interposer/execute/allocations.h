@@ -14,6 +14,7 @@
 
 #include <cstddef>
 
+#include "interposer/execute/arenas.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/eviction.h"
@@ -27,10 +28,12 @@ namespace spillway::interposer {
 
 class Allocations {
  public:
-  Allocations(JobState& state, CallRecorder& recording, Parking& parking, Eviction& eviction,
-              Restores& restores, DeferredFrees& frees, Replays& replays, FreeWaits& free_waits)
+  Allocations(JobState& state, CallRecorder& recording, Arenas& arenas, Parking& parking,
+              Eviction& eviction, Restores& restores, DeferredFrees& frees, Replays& replays,
+              FreeWaits& free_waits)
       : state_(state),
         recording_(recording),
+        arenas_(arenas),
         parking_(parking),
         eviction_(eviction),
         restores_(restores),
@@ -56,15 +59,20 @@ class Allocations {
   CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed)
       SPILLWAY_REQUIRES(kStateLock);
+  // Its first part. Without memory, a part is parked.
+  Range* NewArena(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
   CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(kStateLock);
   bool FreeAtOnce(CUdeviceptr base, bool waits, bool* is_ours) SPILLWAY_EXCLUDES(kStateLock);
+  void FreeOne(Allocation* found, UseList busy, const StreamName* stream)
+      SPILLWAY_REQUIRES(kStateLock);
   void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours)
       SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   CallRecorder& recording_;
+  Arenas& arenas_;
   Parking& parking_;
   Eviction& eviction_;
   Restores& restores_;

@@ -28,6 +28,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   set->reached_blocks.clear();
   Follow(addresses, effect, set);
   runs_.AddPieces(set);
+  arenas_.AddParts(addresses, set);
   set->roles.clear();
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
@@ -42,6 +43,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   set->must_park = !state_.residency.parking();
   set->ranges.Truncate(set->named);
   runs_.AddPieces(set);
+  arenas_.AddParts(addresses, set);
 }
 
 void CallMemory::Enter(TouchSet* set) {

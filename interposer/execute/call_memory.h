@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "interposer/execute/arenas.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/runs.h"
 #include "interposer/execute/stored_addresses.h"
@@ -19,8 +20,8 @@ namespace spillway::interposer {
 
 class CallMemory {
  public:
-  CallMemory(JobState& state, StoredAddresses& stored, Runs& runs)
-      : state_(state), stored_(stored), runs_(runs) {}
+  CallMemory(JobState& state, StoredAddresses& stored, Runs& runs, Arenas& arenas)
+      : state_(state), stored_(stored), runs_(runs), arenas_(arenas) {}
 
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
   // They stay so from here to End.
@@ -38,6 +39,7 @@ class CallMemory {
   JobState& state_;
   StoredAddresses& stored_;
   Runs& runs_;
+  Arenas& arenas_;
 };
 
 }  // namespace spillway::interposer

@@ -86,6 +86,12 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
   }
 }
 
+void Eviction::BeginMakingRoom(size_t bytes) {
+  const StateLock lock(state_.locks);
+  const bool is_turn = state_.residency.copies().link().WaitNs(protocol::Direction::kToHost) == 0;
+  if (is_turn && parking_.MayMoveNow()) StartMakingRoom(bytes);
+}
+
 // Freed memory may be enough once its work is done. Then nothing is evicted, and no mapping in use
 // changes. False when it is not enough, or when its work waits for the program.
 bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {

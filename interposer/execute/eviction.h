@@ -23,6 +23,9 @@ class Eviction {
   // True when `take_now` is. `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // For several ranges that each make room then: what leaves does so in one go, while the first
+  // come. Mappings may change.
+  void BeginMakingRoom(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // Evicts nothing.
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "interposer/execute/allocations.h"
+#include "interposer/execute/arenas.h"
 #include "interposer/execute/call_memory.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/charges.h"
@@ -22,6 +23,7 @@
 #include "interposer/execute/job_view.h"
 #include "interposer/execute/launch_path.h"
 #include "interposer/execute/locked_calls.h"
+#include "interposer/execute/look_ahead.h"
 #include "interposer/execute/memory_scan.h"
 #include "interposer/execute/own_memory.h"
 #include "interposer/execute/parking.h"
@@ -81,11 +83,13 @@ class JobMemory {
   CallRecorder recording_{state_};
   StoredAddresses stored_{state_};
   Runs runs_{state_};
+  Arenas arenas_{state_};
   MemoryScan scan_{state_, waits_, stored_};
   Parking parking_;
   Eviction eviction_{state_, waits_, parking_};
   Spilling spilling_{state_};
   Restores restores_{state_, waits_, parking_, eviction_, spilling_};
+  LookAhead look_ahead_{state_, parking_, restores_};
   DeferredFrees frees_{state_};
   ScratchMemory scratch_{state_, parking_, eviction_};
   PresumedReads presumed_{state_, frees_};
@@ -98,18 +102,19 @@ class JobMemory {
   RepeatProofs proofs_{state_,   waits_,   frees_,         scratch_,
                        records_, replays_, replay_checks_, learning_};
   PlanFollower plan_{state_, records_, replays_};
-  CallMemory call_memory_{state_, stored_, runs_};
+  CallMemory call_memory_{state_, stored_, runs_, arenas_};
   PostLaunchScan post_scan_{state_, waits_, stored_, scan_, parking_, replays_};
   Workspaces workspaces_{state_};
   Grants grants_{state_, recording_, runs_, parking_, eviction_};
   LaunchPath launch_path_{state_};
-  LockedCalls locked_calls_{state_,        waits_, parking_,     restores_,  replays_,   presumed_,
-                            input_copies_, plan_,  call_memory_, post_scan_, workspaces_};
+  LockedCalls locked_calls_{state_,      waits_,       parking_,   restores_,
+                            look_ahead_, replays_,     presumed_,  input_copies_,
+                            plan_,       call_memory_, post_scan_, workspaces_};
   JobCalls calls_{state_,   recording_,   stored_,       parking_,   presumed_,
                   records_, proofs_,      learning_,     plan_,      post_scan_,
                   grants_,  launch_path_, locked_calls_, workspaces_};
   FreeWaits free_waits_{state_, waits_};
-  Allocations allocations_{state_,    recording_, parking_, eviction_,
+  Allocations allocations_{state_,    recording_, arenas_,  parking_,   eviction_,
                            restores_, frees_,     replays_, free_waits_};
   Charges charges_{state_, parking_, eviction_, replays_, allocations_};
   HeldRanges held_{state_};

@@ -1,6 +1,7 @@
 #include "interposer/execute/job_state.h"
 
 #include "interposer/driver/device_attribute.h"
+#include "interposer/execute/state/arena.h"
 
 namespace spillway::interposer {
 
@@ -30,8 +31,10 @@ Allocation* JobState::FindUsable(CUdeviceptr address) {
 }
 
 Allocation* JobState::FindBase(CUdeviceptr base) {
-  Allocation* found = FindUsable(base);
-  return found && found->base == base ? found : nullptr;
+  Allocation* const found = FindUsable(base);
+  if (!found || found->base != base) return nullptr;
+  const Arena* const arena = IsBlock(found) ? nullptr : AsRange(found)->arena;
+  return arena && arena->base != base ? nullptr : found;
 }
 
 CUresult JobState::OutOfMemory() const {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
+#include "interposer/execute/state/arena.h"
 
 namespace spillway::interposer {
 
@@ -29,15 +30,18 @@ bool JobView::IsFreed(CUdeviceptr address) {
 
 std::optional<Allocation> JobView::Describe(CUdeviceptr address) {
   const StateLock lock(state_.locks);
-  const Allocation* const found = state_.FindUsable(address);
+  Allocation* const found = state_.FindUsable(address);
   if (!found) return std::nullopt;
-  return *found;
+  const Allocation* const arena = IsBlock(found) ? nullptr : AsRange(found)->arena;
+  return arena ? *arena : *found;
 }
 
 std::vector<CUdeviceptr> JobView::LiveBases() {
   std::vector<CUdeviceptr> bases;
   const StateLock lock(state_.locks);
-  state_.residency.ForEachLive([&](const Range* range) { bases.push_back(range->base); });
+  state_.residency.ForEachLive([&](const Range* range) {
+    if (!range->arena || range->arena->base == range->base) bases.push_back(range->base);
+  });
   state_.slabs.ForEachBlock([&](const Allocation* block) { bases.push_back(block->base); });
   return bases;
 }

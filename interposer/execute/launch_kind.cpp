@@ -82,6 +82,8 @@ std::optional<NamedMemory> MemoryNamedBy(const Addresses& addresses, const Ledge
   for (const CUdeviceptr address : addresses) {
     auto* const found = static_cast<Tracked*>(ledger.Find(address));
     if (!found && ledger.LeadsToAny(address)) return std::nullopt;
+    const bool is_part = found && !IsBlock(found) && AsRange(found)->part_place != PartPlace::kNone;
+    if (is_part) return std::nullopt;  // nobody knows how much of it and its neighbours is meant
     if (found && std::find(memory.begin(), memory.end(), found) == memory.end())
       memory.push_back(found);
   }

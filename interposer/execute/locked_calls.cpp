@@ -66,6 +66,7 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
     made = RecomputeForCall(addresses, effect, set);
     if (made == CUDA_SUCCESS) entry = TryToEnter(addresses, effect, set);
   }
+  if (entry == Entry::kEntered) look_ahead_.BringNext();
   parking_.EndMoving();
   if (entry == Entry::kEntered) return CUDA_SUCCESS;
   if (made != CUDA_SUCCESS) return made;

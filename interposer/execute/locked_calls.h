@@ -12,6 +12,7 @@
 #include "interposer/execute/call_memory.h"
 #include "interposer/execute/input_copies.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/look_ahead.h"
 #include "interposer/execute/parking.h"
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/post_launch_scan.h"
@@ -25,13 +26,15 @@ namespace spillway::interposer {
 
 class LockedCalls {
  public:
-  LockedCalls(JobState& state, Waits& waits, Parking& parking, Restores& restores, Replays& replays,
-              PresumedReads& presumed, InputCopies& input_copies, PlanFollower& plan,
-              CallMemory& call_memory, PostLaunchScan& post_scan, Workspaces& workspaces)
+  LockedCalls(JobState& state, Waits& waits, Parking& parking, Restores& restores,
+              LookAhead& look_ahead, Replays& replays, PresumedReads& presumed,
+              InputCopies& input_copies, PlanFollower& plan, CallMemory& call_memory,
+              PostLaunchScan& post_scan, Workspaces& workspaces)
       : state_(state),
         waits_(waits),
         parking_(parking),
         restores_(restores),
+        look_ahead_(look_ahead),
         replays_(replays),
         presumed_(presumed),
         input_copies_(input_copies),
@@ -65,6 +68,7 @@ class LockedCalls {
   Waits& waits_;
   Parking& parking_;
   Restores& restores_;
+  LookAhead& look_ahead_;
   Replays& replays_;
   PresumedReads& presumed_;
   InputCopies& input_copies_;

@@ -51,10 +51,27 @@ bool Restores::MakeAllResident(TouchSet* set) {
     must_prepare =
         !AllOnDevice(fitting) && state_.pointer_safety.MustPark() && parking_.MustPrepare();
   }
-  bool resident = !must_prepare || parking_.PrepareToMove();
-  for (Range* range : fitting)
-    resident = resident && MakeResident(range, PromisedRoleOf(*set, range));
+  const bool may_move = !must_prepare || parking_.PrepareToMove();
+  const bool resident =
+      may_move && MakeEachResident({fitting.begin(), fitting.size()},
+                                   [set](Range* range) { return PromisedRoleOf(*set, range); });
   return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
+}
+
+bool Restores::MakeEachResident(std::span<Range* const> ranges,
+                                base::FunctionRef<Role(Range*)> role_of) {
+  size_t away_bytes = 0;
+  bool is_prepared;
+  {
+    const StateLock lock(state_.locks);
+    for (const Range* range : ranges) away_bytes += IsMapped(range) ? 0 : range->size_bytes;
+    is_prepared = !parking_.MustPrepare();
+  }
+  if (ranges.size() > 1 && away_bytes > 0 && is_prepared) eviction_.BeginMakingRoom(away_bytes);
+  return std::all_of(ranges.begin(), ranges.end(),
+                     [&](Range* range) SPILLWAY_REQUIRES(kMakingLock) {
+                       return MakeResident(range, role_of(range));
+                     });
 }
 
 bool Restores::RestoreAll() {

@@ -8,6 +8,7 @@
 
 #include <span>
 
+#include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "interposer/execute/call_roles.h"
 #include "interposer/execute/eviction.h"
@@ -26,6 +27,9 @@ class Restores {
   // The range is pinned. False when there is no memory for it.
   bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
+  // The same for several, with the mapping changes prepared.
+  bool MakeEachResident(std::span<Range* const> ranges, base::FunctionRef<Role(Range*)> role_of)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // The ranges are pinned. False when they can be used neither on the device nor parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool RestoreAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);

@@ -5,6 +5,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_scope.h"
+#include "interposer/execute/state/arena.h"
 #include "interposer/execute/touch_set.h"
 
 namespace spillway::interposer {
@@ -141,22 +142,26 @@ bool Sharing::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
     Mappings::SetPeerAt(AsBlock(found)->slab->plan.base, kGranuleBytes, peer, allowed);
     return true;
   }
-  if (!IsMapped(AsRange(found))) return false;
+  if (AsRange(found)->arena || !IsMapped(AsRange(found))) return false;
   Mappings::SetPeerAt(found->base, found->size_bytes, peer, allowed);
   return true;
+}
+
+// Parked, or larger than the budget: there is no room.
+CUresult Sharing::ShareRange(const Range& range, SharedMemory* out) {
+  const Allocation& whole = range.arena ? static_cast<const Allocation&>(*range.arena) : range;
+  out->size_bytes = whole.requested_bytes;
+  if (!range.arena && !range.chunks.empty()) return Export(range.chunks, out);
+  state_.counters.NoteRefusedUnmovable(whole.requested_bytes);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult Sharing::ShareResident(CUdeviceptr address, SharedMemory* out) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.ledger.Find(address);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
+  if (found->kind == AllocationKind::kRange) return ShareRange(*AsRange(found), out);
   out->size_bytes = found->requested_bytes;
-  if (found->kind == AllocationKind::kRange) {
-    const Chunks& chunks = AsRange(found)->chunks;
-    if (!chunks.empty()) return Export(chunks, out);
-    state_.counters.NoteRefusedUnmovable(found->requested_bytes);  // parked: there is no room
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
   Slab* const slab = AsBlock(found)->slab;
   out->offset_bytes = found->base - slab->plan.base;
   return Export(slab->chunks, out);

@@ -41,6 +41,7 @@ class Sharing {
  private:
   void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(kStateLock);
   bool SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) SPILLWAY_EXCLUDES(kStateLock);
+  CUresult ShareRange(const Range& range, SharedMemory* out) SPILLWAY_REQUIRES(kStateLock);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;

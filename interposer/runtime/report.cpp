@@ -122,6 +122,8 @@ constexpr Sum kSums[] = {
     {"cancelled_evictions", &Counters::cancelled_evictions},
     {"demand_fetches", &Counters::demand_fetches},
     {"served_from_host", &Counters::served_from_host},
+    {"arenas", &Counters::arenas},
+    {"arena_bytes", &Counters::arena_bytes},
     {"parked_calls", &Counters::parked_calls},
     {"stall_ns", &Counters::stall_ns},
     {"budget_changes", &Counters::budget_changes},

@@ -26,6 +26,7 @@ class Verdict:
     prefetches: int = 0  # allocations that plans brought back
     held_inputs: int = 0  # allocations that plans needed beyond their free
     checked_recomputes: int = 0  # launches of undocumented kernels that were repeated
+    arenas: int = 0  # allocations larger than the budget
 
     def took_too_long(self, seed):
         return any(line.startswith(TOO_LONG) for line in self.differing[seed])

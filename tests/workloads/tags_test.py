@@ -87,6 +87,23 @@ class TagsTest(unittest.TestCase):
                     self.assertNotIn("may keep state elsewhere",
                                      [kernel["because"] for kernel in reported["unrepeated_kernels_of"]])
 
+    def test_tensors_in_one_allocation_larger_than_the_budget_move_in_parts(self):
+        command = ("gpt --layers=4 --width=768 --heads=12 --sequence=512 --vocabulary=8192 --batch=4 --steps=7 "
+                   "--allocator=arena --arena=1400MiB")
+        bare, reported = self.bare(command), {}
+        with tempfile.TemporaryDirectory(prefix="tags-test-") as folder:
+            for learn in ("off", "wait"):
+                report = pathlib.Path(folder) / f"{learn}.json"
+                run = self.run_trainer(command, 700 << 20, LEARN=learn, REPORT=str(report), HOST_LIMIT=str(8 * GIB))
+                reported[learn] = json.loads(report.read_text())
+                self.assertEqual(run.output, bare.output)
+                self.assertEqual(run.statistics["violations"], [])
+                self.assertLessEqual(run.statistics["device_bytes_peak"], 700 << 20)
+                self.assertEqual(reported[learn]["arenas"], 1)
+        # With a plan, what the next calls need comes along.
+        self.assertLess(reported["wait"]["idle_waits"], 0.75 * reported["off"]["idle_waits"])
+        self.assertLess(reported["wait"]["restored_bytes"], reported["off"]["restored_bytes"])
+
     def test_runs_without_arithmetic_need_little_memory(self):
         command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
         host_bytes, device_bytes = self.bare_peaks(command)

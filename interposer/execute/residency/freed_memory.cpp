@@ -82,7 +82,8 @@ Range* FreedMemory::TakeUp(Range* range) {
 
 bool FreedMemory::HasOfSize(size_t bytes) {
   const auto may_serve = [this](const Range* freed) {
-    return std::all_of(freed->chunks.begin(), freed->chunks.end(),
+    return freed->part_place == PartPlace::kNone &&
+           std::all_of(freed->chunks.begin(), freed->chunks.end(),
                        [&](const Chunk* chunk) { return MayTake(*chunk, *freed); });
   };
   return freed_.FindOfSize(bytes, may_serve) != nullptr;
@@ -91,6 +92,7 @@ bool FreedMemory::HasOfSize(size_t bytes) {
 // Its former work may still run. While parking is on, calls may use the range without naming it.
 // These could not be ordered behind that work.
 bool FreedMemory::MayServe(Range* freed) {
+  if (freed->part_place != PartPlace::kNone) return false;
   for (const Chunk* chunk : freed->chunks) {
     if (!MayTake(*chunk, *freed)) return false;
   }
@@ -335,7 +337,8 @@ void FreedMemory::Retire(Range* range) {
   } else if (range->place == Place::kParked) {
     parts_.parked->Discard(range);
   }
-  parts_.mappings->GiveAddresses(range->base, range->size_bytes);
+  parts_.mappings->GiveAddresses(range->base, range->size_bytes,
+                                 range->part_place == PartPlace::kInner);
   parts_.ranges->Remove(range);
   range->Retire();
   parts_.chunks->Give(&held);

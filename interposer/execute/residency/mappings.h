@@ -21,7 +21,10 @@ class Mappings {
 
   // Addresses without a mapping; 0: there are none left.
   CUdeviceptr TakeAddresses(size_t bytes) { return addresses_.Take(bytes); }
-  void GiveAddresses(CUdeviceptr base, size_t bytes) { addresses_.Give(base, bytes); }
+  // What was taken, or one of the parts that it was cut into: `is_inner`: not the last one.
+  void GiveAddresses(CUdeviceptr base, size_t bytes, bool is_inner = false) {
+    is_inner ? addresses_.GivePart(base, bytes) : addresses_.Give(base, bytes);
+  }
   bool OwnsAddress(CUdeviceptr address) const { return addresses_.Owns(address); }
 
   enum class Users : std::uint8_t { kDeviceAndPeers, kDevice };

@@ -10,7 +10,8 @@ void RangeUses::OpenFastPath(Range* range, std::uint64_t stream_serial) {
       ordering_rules::kRecordsCloseFastPaths && (!range->readers.empty() || range->record);
   const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
                       !range->spilled && !range->holds_addresses && !range->is_fresh && !serves &&
-                      !range->is_released && !range->is_idle_workspace && range->scratch_call == 0;
+                      !range->is_released && !range->arena && !range->is_idle_workspace &&
+                      range->scratch_call == 0;
   if (!steady) return;
   range->ready_after.empty() ? range->fast_path.OpenForAll()
                              : range->fast_path.OpenFor(stream_serial);

@@ -69,6 +69,22 @@ Range* Residency::NewRange(size_t bytes) {
   return range;
 }
 
+std::vector<Range*> Residency::NewParts(CUdeviceptr base, size_t bytes, size_t part_bytes) {
+  std::vector<Range*> parts;
+  for (size_t begin = 0; begin < bytes; begin += part_bytes) {
+    const size_t of_part = std::min(part_bytes, bytes - begin);
+    Range* const part = ranges_.Add(base + begin, RoundUp(of_part, kGranuleBytes));
+    part->part_place = begin + of_part < bytes ? PartPlace::kInner : PartPlace::kLast;
+    part->requested_bytes = of_part;
+    part->holds_addresses = false;
+    part->last_touch = TouchClock();
+    Restore(part);
+    parts.push_back(part);
+  }
+  spare_.NoteAllocation(bytes);
+  return parts;
+}
+
 bool Residency::MustAwaitLaidOut(size_t size_bytes) {
   Chunks chunks;
   return laid_out_.Find(IterationLayout::Take::kNew, size_bytes, &chunks) ==
@@ -200,7 +216,8 @@ void Residency::Forget(Range* range) {
   uses_.CloseFastPath(range);
   layout_.Gave(*range, IterationLayout::Why::kFreed);
   copies_.Give(range);
-  if (!range->is_mapping) mappings_.GiveAddresses(range->base, range->size_bytes);
+  if (!range->is_mapping)
+    mappings_.GiveAddresses(range->base, range->size_bytes, range->part_place == PartPlace::kInner);
   ranges_.Remove(range);
   range->Retire();
 }

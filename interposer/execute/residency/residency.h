@@ -50,6 +50,9 @@ class Residency {
 
   // With memory if some can be had without evicting. Null when there are no addresses left.
   Range* NewRange(size_t bytes);
+  // At addresses taken for all of it, in parts; the first ones with memory, as far as some can be
+  // had without evicting.
+  std::vector<Range*> NewParts(CUdeviceptr base, size_t bytes, size_t part_bytes);
   // Whether work under way will free what the layout has for a new range.
   bool MustAwaitLaidOut(size_t size_bytes);
   // Without waiting, be it cut.

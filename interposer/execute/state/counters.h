@@ -38,6 +38,8 @@ struct Counters {
   std::uint64_t copies = 0;
   std::uint64_t allocations = 0;
   std::uint64_t frees = 0;
+  std::uint64_t arenas = 0;  // allocations larger than the budget, which move in parts
+  std::uint64_t arena_bytes = 0;
   std::uint64_t reused_ranges = 0;   // served by a freed range of the same size
   std::uint64_t passed_through = 0;  // served by the driver, unmanaged
   std::uint64_t refused_allocations = 0;

@@ -28,6 +28,8 @@ const char* NameOf(UnsafeReason unsafe_reason) {
       return "copies put more addresses into memory than are kept";
     case UnsafeReason::kDeviceHeap:
       return "kernels allocate memory of their own";
+    case UnsafeReason::kArena:
+      return "an allocation is larger than the budget";
     case UnsafeReason::kReachesTooMuch:
       break;
   }

@@ -49,6 +49,7 @@ enum class UnsafeReason : std::uint8_t {
   kUnexplainedAddress,  // memory holds an address that no copy put there
   kTooManyAddresses,    // copies put more addresses into memory than are kept
   kDeviceHeap,          // kernels allocate memory of their own
+  kArena,               // an allocation is larger than the budget: calls use guessed parts of it
   kReachesTooMuch,  // a launch can reach more than half of the budget through pointers in memory
 };
 

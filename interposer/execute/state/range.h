@@ -75,7 +75,11 @@ struct RangeLink {
   Range* after = nullptr;
 };
 
+struct Arena;
 struct RecomputeRecord;
+
+// Where the addresses of a range that is a part of an arena lie. They are not given out alone.
+enum class PartPlace : std::uint8_t { kNone, kInner, kLast };
 
 // What a range is in a run of the program's own mappings (Note [Runs] in runs.h).
 enum class RunPiece : std::uint8_t {
@@ -128,9 +132,11 @@ struct Range : Tracked {
   bool is_own = false;
   OwnMemoryKind own_kind;
   RunPiece run_piece = RunPiece::kNone;
-  bool is_released = false;    // a piece of a released run: its fast path stays closed
-  int pins = 0;                // calls in progress that name it and took the lock
-  int entered = 0;             // of these, calls that use it where it is
+  Arena* arena = nullptr;                   // of which it is a part: its fast path stays closed
+  PartPlace part_place = PartPlace::kNone;  // also once it is freed
+  bool is_released = false;                 // a piece of a released run: its fast path stays closed
+  int pins = 0;                             // calls in progress that name it and took the lock
+  int entered = 0;                          // of these, calls that use it where it is
   bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
   int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
   std::uint32_t life = 0;      // allocations that it was before this one
@@ -193,6 +199,7 @@ inline void Range::Retire() {
   uses.Clear();
   ready_after.Clear();
   ordered.clear();
+  part_place = PartPlace::kNone;
   BeginLife();
 }
 

@@ -5,13 +5,18 @@ verbatim.
 
     usage: first_hour_test.py --build BUILD [unittest arguments]
 """
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
+import termios
+import threading
 import unittest
 import uuid
 
@@ -25,16 +30,28 @@ OTHER = "GPU-01000000-0000-0000-0000-000000000000"
 PROGRAM = ["true"]
 
 
+def screen_text(screen):
+    """What is written to a terminal until its last writer has ended; the kernel then reports an error, not an end."""
+    text = b""
+    try:
+        while part := screen.read(4096):
+            text += part
+    except OSError:
+        pass
+    return text.decode()
+
+
 class FirstHourTest(agent_test.AgentFixture):
     def configure(self, more="", uuid=UUID, **settings):
         super().configure(more, **settings)
         file = self.folder / "spillway.toml"
         file.write_text(file.read_text().replace(OTHER, uuid))
 
-    def run_job(self, *options, program=("true",), before=(), **environment):
+    def run_job(self, *options, program=("true",), before=(), stderr=subprocess.PIPE, **environment):
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
         return subprocess.run([*before, agent_test.BUILD / "bin/spillway", "run", "--simulate=h200", *options, "--", *program],
-                              env={**clean, "XDG_STATE_HOME": str(self.folder), **environment}, capture_output=True, text=True, timeout=120)
+                              env={**clean, "XDG_STATE_HOME": str(self.folder), **environment}, stdout=subprocess.PIPE, stderr=stderr, text=True,
+                              timeout=120)
 
     def trainer(self, *options, **environment):
         return self.run_job(*options, program=[agent_test.BUILD / "workloads/gpt", "--layers=1", "--width=64", "--steps=2"],
@@ -84,6 +101,24 @@ class FirstHourTest(agent_test.AgentFixture):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn(f"the agent at {self.path} sets the budget, at most 8.0 GiB, and is required", ran.stderr)
         self.assertIn(f"the budget is that of the agent at {self.path}: 8192 MiB of device 0 now", ran.stderr)
+
+    # Regression: the library's own line went on past a terminal's edge.
+    def test_a_terminals_lines_are_wrapped(self):
+        self.start()
+        ours, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        with open(ours, "rb", buffering=0) as screen:
+            shown = []
+            reader = threading.Thread(target=lambda: shown.append(screen_text(screen)))
+            reader.start()
+            ran = self.trainer(f"--agent={self.path}", stderr=terminal)
+            os.close(terminal)
+            reader.join(PATIENCE_S)
+
+        self.assertEqual(ran.returncode, 0, shown)
+        self.assertIn(f"the budget is that of the agent at {self.path}:", " ".join(shown[0].split()))
+        for line in shown[0].splitlines():
+            self.assertLessEqual(len(line), 80, shown[0])
 
     # Regression: for its first ten seconds a small job was shown with 157 GiB.
     def test_a_small_job_is_never_shown_with_the_whole_device(self):

@@ -35,18 +35,20 @@ CONTAINER = strict(
     resources=strict([], requests=AMOUNTS, limits=AMOUNTS, claims=many(strict(["name"], name=text(), request=text()))),
     volumeMounts=many(strict(["name", "mountPath"], name=text(), mountPath=text(), readOnly=FLAG)))
 VOLUME = strict(["name"], name=text(), configMap=strict(["name"], name=text()),
+                secret=strict(["secretName"], secretName=text(), defaultMode={"type": "integer", "minimum": 0, "maximum": 0o777}),
                 hostPath=strict(["path"], path=text(), type={"enum": ["Directory", "DirectoryOrCreate"]}))
 POD = strict(
     ["containers"], containers=many(CONTAINER), initContainers=many(CONTAINER), volumes=many(VOLUME), serviceAccountName=text(),
     priorityClassName=text(), hostPID=FLAG, nodeSelector=LABELS, terminationGracePeriodSeconds=NUMBER, restartPolicy={"enum": ["Never"]},
     tolerations=many(strict([], key=text(), operator={"enum": ["Exists"]}, effect={"enum": ["NoSchedule"]})),
     resourceClaims=many(strict(["name"], name=text(), resourceClaimName=text(), resourceClaimTemplateName=text())))
-CONFIG = strict(["opaque"], requests=WORDS, opaque=strict(["driver", "parameters"], driver={"const": "spillway.dev"}, parameters={"type": "object"}))
+OPAQUE = strict(["driver", "parameters"], driver={"const": "spillway.dev"}, parameters={"type": "object"})
 CEL = many(strict(["cel"], cel=strict(["expression"], expression={"type": "string"})))
 REQUEST = strict(["name", "exactly"], name=text(), exactly=strict(
     ["deviceClassName"], deviceClassName=text(), count=NUMBER, selectors=CEL, capacity=strict(["requests"], requests=AMOUNTS)))
-CLAIM = strict(["devices"], devices=strict(["requests"], requests=many(REQUEST), config=many(CONFIG),
+CLAIM = strict(["devices"], devices=strict(["requests"], requests=many(REQUEST), config=many(strict(["opaque"], requests=WORDS, opaque=OPAQUE)),
                                            constraints=many(strict([], requests=WORDS, matchAttribute=text()))))
+SECRET_KEY = strict(["name", "key"], name=text(), key=text())
 PORTS = many(strict(["port"], protocol={"enum": ["TCP"]}, port=NUMBER))
 EXPRESSION = {"type": "string"}
 
@@ -69,11 +71,13 @@ KINDS = {
     "Service": named("v1", "Service", spec=strict(["selector", "ports"], clusterIP={"const": "None"}, selector=LABELS, ports=many(
         strict(["port"], name=text(), port=NUMBER, targetPort={"type": ["string", "integer"]}, protocol={"enum": ["TCP"]})))),
     "ServiceMonitor": named("monitoring.coreos.com/v1", "ServiceMonitor", spec=strict(["selector", "endpoints"], selector=SELECTOR, endpoints=many(
-        strict(["port"], port=text(), interval=text(), relabelings=many(strict([], targetLabel=text(), replacement=text(), sourceLabels=WORDS)))))),
+        strict(["port"], port=text(), interval=text(), authorization=strict(["credentials"], type={"const": "Bearer"}, credentials=SECRET_KEY),
+               relabelings=many(strict([], targetLabel=text(), replacement=text(), sourceLabels=WORDS)))))),
     "NetworkPolicy": named("networking.k8s.io/v1", "NetworkPolicy", spec=strict(
         ["podSelector"], podSelector=SELECTOR, policyTypes=many({"enum": ["Ingress", "Egress"]}),
         ingress=many(strict([], ports=PORTS, **{"from": many(strict([], namespaceSelector=SELECTOR))})), egress=many(strict([], ports=PORTS)))),
-    "DeviceClass": named("resource.k8s.io/v1", "DeviceClass", spec=strict([], selectors=CEL, extendedResourceName=text(), config=many(CONFIG))),
+    "DeviceClass": named("resource.k8s.io/v1", "DeviceClass", spec=strict([], selectors=CEL, extendedResourceName=text(),
+                                                                           config=many(strict(["opaque"], opaque=OPAQUE)))),
     "ResourceClaimTemplate": named("resource.k8s.io/v1", "ResourceClaimTemplate", spec=strict(["spec"], spec=CLAIM)),
     "ValidatingAdmissionPolicy": named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", spec=strict(
         ["validations"], failurePolicy={"enum": ["Fail"]},

@@ -4,6 +4,7 @@
     usage: manifests_test.py --build BUILD [unittest arguments]
 """
 import copy
+import http.client
 import json
 import pathlib
 import shutil
@@ -14,6 +15,8 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import driver_fixture  # noqa: E402
+import node_agent  # noqa: E402
+import ports  # noqa: E402
 
 FOLDER = driver_fixture.ROOT / "deploy/kubernetes"
 SETS = ["base", "examples", *sorted(f"overlays/{path.name}" for path in (FOLDER / "overlays").iterdir())]
@@ -63,6 +66,10 @@ class ManifestsTest(unittest.TestCase):
             wrong = copy.deepcopy(document)
             wrong["spce"] = {}
             self.assertNotEqual(problems(wrong), [])
+        # Only a claim's settings are for some of its requests.
+        of_requests = copy.deepcopy(of_kind("overlays/claims", "DeviceClass")[1])
+        of_requests["spec"]["config"][0]["requests"] = ["gpu"]
+        self.assertNotEqual(problems(of_requests), [])
         pod = copy.deepcopy(of_kind("base", "DaemonSet")[0])
         pod["spec"]["template"]["spec"]["hostPID"] = "yes"
         self.assertNotEqual(problems(pod), [])
@@ -77,7 +84,7 @@ class ManifestsTest(unittest.TestCase):
                 self.assertEqual(len(volumes), len(set(volumes)))
 
     def test_only_the_agent_is_privileged(self):
-        for name in ("base", "overlays/claims", "overlays/prometheus", "overlays/device-plugin"):
+        for name in ("base", "overlays/claims", "overlays/prometheus", "overlays/metrics-token", "overlays/device-plugin"):
             pod = self.pod(name)
             self.assertTrue(pod["hostPID"])
             privileged = [container["name"] for container in pod["containers"] if container["securityContext"].get("privileged")]
@@ -136,7 +143,7 @@ class ManifestsTest(unittest.TestCase):
 
     def test_selectors_find_the_pods(self):
         labels = of_kind("base", "DaemonSet")[0]["spec"]["template"]["metadata"]["labels"]
-        for document in documents("overlays/prometheus"):
+        for document in documents("overlays/metrics-token"):
             spec = document.get("spec", {})
             selector = spec.get("podSelector") or spec.get("selector")
             if selector and document["kind"] != "ValidatingAdmissionPolicy":
@@ -152,6 +159,89 @@ class ManifestsTest(unittest.TestCase):
         for pod in of_kind("examples", "Pod"):
             for claim in pod["spec"].get("resourceClaims", []):
                 self.assertIn(claim["resourceClaimTemplateName"], names)
+
+
+class MetricsTokenTest(unittest.TestCase):
+    """The overlay's agent, with the Secret as kubelet would mount it, asked as its ServiceMonitor says."""
+
+    overlay = "overlays/metrics-token"
+    token = "0123456789abcdef0123456789abcdef"
+
+    def setUp(self):
+        if not shutil.which("kubectl"):
+            self.skipTest("not installed: kubectl (Debian: kubernetes-client)")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="spk."))
+        self.addCleanup(shutil.rmtree, self.folder)
+        pod = of_kind(self.overlay, "DaemonSet")[0]["spec"]["template"]["spec"]
+        self.agent_container, = (one for one in pod["containers"] if one["name"] == "agent")
+        self.volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        self.endpoint, = of_kind(self.overlay, "ServiceMonitor")[0]["spec"]["endpoints"]
+
+    def mounted(self):
+        """Each of the agent's Secrets, by the path of its mount; the key is the file's name."""
+        return {mount["mountPath"]: self.volumes[mount["name"]]["secret"] for mount in self.agent_container["volumeMounts"]
+                if "secret" in self.volumes[mount["name"]]}
+
+    @staticmethod
+    def settings(name):
+        settings, = of_kind(name, "ConfigMap")
+        return settings["data"]["spillway.toml"]
+
+    def agent(self, port, mode=None):
+        text = self.settings(self.overlay)
+        (path, secret), = self.mounted().items()
+        key = self.endpoint["authorization"]["credentials"]["key"]
+        file = self.folder / key
+        file.write_text(self.token + "\n")
+        file.chmod(mode or secret["defaultMode"])
+        for old, new in ((f'"{path}/{key}"', f'"{file}"'), ("0.0.0.0:9477", f"127.0.0.1:{port}"), ("/run/spillway", str(self.folder)),
+                         ("/var/lib/spillway", str(self.folder))):
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        device = f'[devices]\nfind = false\n[[device]]\nuuid = "{driver_fixture.GPU}"\nmemory = "1GiB"\n'
+        return node_agent.NodeAgent(driver_fixture.build, self.folder, text + device)
+
+    @staticmethod
+    def ask(port, page, authorization=None):
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=driver_fixture.PATIENCE_S)
+        client.request("GET", page, headers={"Authorization": authorization} if authorization else {})
+        answer = client.getresponse()
+        return answer.status, answer.read().decode()
+
+    def test_the_monitor_and_the_probes_are_answered_and_nobody_else(self):
+        port = ports.free_port()
+        agent = self.agent(port)
+        agent.start()
+        self.addCleanup(agent.stop)
+        status, text = self.ask(port, "/metrics", f"{self.endpoint['authorization']['type']} {self.token}")
+        self.assertEqual((status, "spillway_" in text), (200, True))
+        self.assertEqual(self.ask(port, "/metrics")[0], 401)
+        self.assertEqual(self.ask(port, "/metrics", f"Bearer {self.token}0")[0], 401)
+        for probe in "livenessProbe", "readinessProbe":
+            asked = self.agent_container[probe]["httpGet"]
+            self.assertNotIn("httpHeaders", asked)
+            # It is ready once jobs of an agent before it had the time to return.
+            driver_fixture.wait_for(lambda: self.ask(port, asked["path"]), lambda answer: answer[0] == 200)
+
+    def test_the_mode_matters(self):
+        agent = self.agent(ports.free_port(), mode=0o644)  # a Secret's by default
+        refused = subprocess.run([driver_fixture.build / "bin/spillwayd", "--config", agent.folder / "spillway.toml"], capture_output=True,
+                                 text=True, timeout=driver_fixture.PATIENCE_S)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("is no secret", refused.stderr)
+
+    def test_agent_and_monitor_name_one_secret(self):
+        (path, secret), = self.mounted().items()
+        credentials = self.endpoint["authorization"]["credentials"]
+        self.assertEqual(credentials["name"], secret["secretName"])
+        self.assertIn(f'token_file = "{path}/{credentials["key"]}"', self.settings(self.overlay))
+
+    def test_the_configuration_differs_from_the_bases_in_one_line(self):
+        base, own = (self.settings(name).splitlines() for name in ("base", self.overlay))
+        self.assertEqual(len(base), len(own))
+        (former, line), = ((one, other) for one, other in zip(base, own) if one != other)
+        self.assertTrue(former.startswith("open = true"), former)
+        self.assertTrue(line.startswith("token_file = "), line)
 
 
 class ExampleClaimTest(driver_fixture.DriverFixture):

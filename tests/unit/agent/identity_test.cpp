@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "agent/identity/job_identity.h"
+#include "tests/unit/slurm_groups.h"
 
 namespace spillway::agent {
 namespace {
@@ -20,6 +21,18 @@ TEST(ControlGroupTest, FindsSlurmJobsAndStepsInBothHierarchies) {
   EXPECT_EQ(IdentityInControlGroups(
                 "0::/system.slice/slurmstepd.scope/job_1201/step_batch/user/task_0\n"),
             (Identity{JobSource::kSlurm, "1201", "batch"}));
+}
+
+// Regression: jobs in another slice (CgroupSlice) were local ones, without their budgets.
+TEST(ControlGroupTest, KnowsTheGroupsOfSlurmsNodes) {
+  for (const test::SlurmGroup& group : test::SlurmGroups()) {
+    const std::string file = "0::" + group.path + "\n";
+    const Identity identity = IdentityInControlGroups(file);
+    const Identity expected =
+        group.job.empty() ? Identity{} : Identity{JobSource::kSlurm, group.job, group.step};
+    EXPECT_EQ(identity, expected) << group.path << ": " << identity.job << " " << identity.part;
+    EXPECT_EQ(OwnGroupOf(identity, file), group.job.empty() ? "" : "/sys/fs/cgroup" + group.path);
+  }
 }
 
 // Regression: one byte that was not UTF-8 made Prometheus reject the whole page.

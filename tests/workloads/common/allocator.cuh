@@ -66,6 +66,7 @@ class AsyncAllocator final : public Allocator {
 
 class ArenaAllocator final : public Allocator {
  public:
+  explicit ArenaAllocator(std::size_t whole_bytes) : arena_(whole_bytes) {}
   void* allocate(std::size_t size_bytes) override { return arena_.allocate(size_bytes); }
   void free(void* address) override { arena_.free(address); }
   std::size_t reserved_bytes() const override { return arena_.reserved_bytes(); }
@@ -74,14 +75,15 @@ class ArenaAllocator final : public Allocator {
   Arena arena_;
 };
 
-inline std::unique_ptr<Allocator> make_allocator(AllocatorKind kind, cudaStream_t compute_stream) {
+inline std::unique_ptr<Allocator> make_allocator(AllocatorKind kind, std::size_t arena_bytes,
+                                                 cudaStream_t compute_stream) {
   switch (kind) {
     case AllocatorKind::kMalloc:
       return std::make_unique<MallocAllocator>();
     case AllocatorKind::kAsync:
       return std::make_unique<AsyncAllocator>(compute_stream);
     case AllocatorKind::kArena:
-      return std::make_unique<ArenaAllocator>();
+      return std::make_unique<ArenaAllocator>(arena_bytes);
   }
   return nullptr;
 }

@@ -1,5 +1,6 @@
 // A caching allocator in miniature: large segments from the driver, tensors carved out of them,
-// nothing given back.
+// nothing given back. Or one segment for everything, as programs have it that plan their memory
+// themselves.
 //
 // Used by: ArenaAllocator, on the main thread.
 // Ownership: the arena owns its segments until it is destroyed; callers own blocks between allocate
@@ -9,6 +10,7 @@
 //  ones
 //     have a segment of their own, rounded up to 2 MiB, which serves later requests of about its
 //     size.
+//     With one segment for everything, requests beyond it fail.
 //  3. A request takes the smallest free block of its class that fits, at the lowest address among
 //  equals of
 //     one segment's age: the choice follows from the sequence of requests alone.
@@ -32,7 +34,10 @@ namespace workloads {
 
 class Arena {
  public:
-  Arena() = default;
+  // `whole_bytes`: of the one segment; 0: as many as it takes.
+  explicit Arena(std::size_t whole_bytes) : whole_bytes_(whole_bytes) {
+    if (whole_bytes > 0) add_segment(kMedium, whole_bytes);
+  }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena() {
@@ -41,10 +46,11 @@ class Arena {
 
   void* allocate(std::size_t size_bytes) {
     const std::size_t rounded_bytes = round_up(size_bytes == 0 ? 1 : size_bytes, kBlockBytes);
-    const SizeClass size_class = class_of(rounded_bytes);
+    const SizeClass size_class = whole_bytes_ > 0 ? kMedium : class_of(rounded_bytes);
     auto found = free_[size_class].lower_bound(Key{rounded_bytes, 0, 0});
     if (found == free_[size_class].end() ||
         wasteful(size_class, found->size_bytes, rounded_bytes)) {
+      if (whole_bytes_ > 0) fail(1, "--arena=%zu is too small", whole_bytes_);
       add_segment(size_class, rounded_bytes);
       found = free_[size_class].lower_bound(Key{rounded_bytes, 0, 0});
     }
@@ -105,8 +111,9 @@ class Arena {
   }
 
   void add_segment(SizeClass size_class, std::size_t wanted_bytes) {
-    const std::size_t sizes_bytes[kClasses] = {kSmallSegmentBytes, kMediumSegmentBytes,
-                                               round_up(wanted_bytes, kLargeRoundingBytes)};
+    const std::size_t sizes_bytes[kClasses] = {
+        kSmallSegmentBytes, whole_bytes_ > 0 ? whole_bytes_ : kMediumSegmentBytes,
+        round_up(wanted_bytes, kLargeRoundingBytes)};
     void* base = nullptr;
     CHECK(cudaMalloc(&base, sizes_bytes[size_class]));
     segments_.push_back({static_cast<char*>(base), sizes_bytes[size_class], size_class});
@@ -157,6 +164,7 @@ class Arena {
     free_at_.erase({block.segment, block.offset_bytes});
   }
 
+  const std::size_t whole_bytes_;
   std::vector<Segment> segments_;
   std::set<Key> free_[kClasses];
   std::map<Place, std::size_t> free_at_;

@@ -26,6 +26,7 @@ inline bool exists(const std::string& file) {
 
 struct DeviceOptions {
   AllocatorKind allocator = AllocatorKind::kMalloc;
+  std::size_t arena_bytes = 0;
   Lifetime lifetime = Lifetime::kDead;
   std::uint64_t seed = 1;
   std::size_t workspace_limit_bytes = std::size_t{8} << 20;
@@ -43,6 +44,8 @@ struct DeviceOptions {
                        {"async", AllocatorKind::kAsync},
                        {"arena", AllocatorKind::kArena}},
                       "where tensors come from");
+    arguments->size("arena", &arena_bytes,
+                    "the arena is one allocation of this size; 0: it is many");
     arguments->choice("free", &lifetime, {{"dead", Lifetime::kDead}, {"step", Lifetime::kStep}},
                       "free activations when dead or at the step's end");
     arguments->seed("seed", &seed, "seed of the weights and of the data's order");
@@ -74,8 +77,8 @@ class Device {
     CHECK(cudnnSetStream(cudnn_, compute_stream_));
     CHECK(cublasCreate(&cublas_));
     CHECK(cublasSetStream(cublas_, compute_stream_));
-    memory_ = std::make_unique<Memory>(options.allocator, compute_stream_, options.lifetime,
-                                       options.keeps_workspace);
+    memory_ = std::make_unique<Memory>(options.allocator, options.arena_bytes, compute_stream_,
+                                       options.lifetime, options.keeps_workspace);
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;

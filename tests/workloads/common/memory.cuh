@@ -53,8 +53,10 @@ using SharedBuffer = std::shared_ptr<Buffer>;
 
 class Memory {
  public:
-  Memory(AllocatorKind kind, cudaStream_t compute_stream, Lifetime lifetime, bool keeps_workspace)
-      : allocator_(make_allocator(kind, compute_stream)),
+  // `arena_bytes`: of an arena that is one allocation; 0: it is many.
+  Memory(AllocatorKind kind, std::size_t arena_bytes, cudaStream_t compute_stream,
+         Lifetime lifetime, bool keeps_workspace)
+      : allocator_(make_allocator(kind, arena_bytes, compute_stream)),
         lifetime_(lifetime),
         keeps_workspace_(keeps_workspace) {}
 

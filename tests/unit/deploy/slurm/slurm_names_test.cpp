@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/slurm_groups.h"
+
 namespace spillway::slurm {
 namespace {
 
@@ -19,6 +21,15 @@ TEST(SlurmNamesTest, AJobsGroupIsFoundInBothVersionsOfControlGroups) {
   EXPECT_FALSE(IsInJob("6:freezer:/slurm_vm/uid_5/job_123\n", 12));
   EXPECT_FALSE(IsInJob("0::/\n", 12));
   EXPECT_FALSE(IsInJob("", 12));
+}
+
+TEST(SlurmNamesTest, TheJobIsFoundInEveryGroupOfVersion2) {
+  for (const test::SlurmGroup& group : test::SlurmGroups()) {
+    if (group.job.empty()) continue;
+    const auto job = static_cast<uint32_t>(std::stoul(group.job));
+    EXPECT_TRUE(IsInJob("0::" + group.path + "\n", job)) << group.path;
+    EXPECT_FALSE(IsInJob("0::" + group.path + "\n", job + 1)) << group.path;
+  }
 }
 
 TEST(SlurmNamesTest, ShardsAreCountedBesideOtherResources) {

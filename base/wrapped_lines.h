@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway::cli {
+namespace spillway::base {
 
 // A path stays whole where it will be copied.
 enum class LongWords { kCut, kKeep };
@@ -33,4 +33,4 @@ inline std::string WrappedLines(std::string_view text, size_t columns, std::stri
   return wrapped;
 }
 
-}  // namespace spillway::cli
+}  // namespace spillway::base
