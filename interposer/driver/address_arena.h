@@ -9,7 +9,7 @@
 // made its job unsafe.)
 // Invariants
 //  1. Every range starts on a granule (2 MiB), with an unused granule before and behind it. So the
-//     addresses beside a range are in no other range.
+//     addresses beside a range are in no other range. Parts of one range lie side by side.
 //  2. The lower half of each address in a range, as a signed number, is at least 16 Mi away from
 //     zero. Ranges of about 4 GiB and more are exempt.
 //  3. A returned address may be given out again. The caller returns only unmapped addresses.
@@ -29,7 +29,7 @@ class AddressArena {
   // Returns 0 if the driver has no address space left.
   CUdeviceptr Take(size_t bytes);
   void Give(CUdeviceptr base, size_t bytes);
-  // All but the last of several parts that were taken as one: none lies behind them unused.
+  // A part other than the last of what was taken as one: no guard granule lies behind it.
   void GivePart(CUdeviceptr base, size_t bytes) { AddHole(base, bytes); }
   bool Owns(CUdeviceptr address) const;
   void ReleaseAll();

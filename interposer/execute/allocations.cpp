@@ -88,12 +88,15 @@ bool Allocations::MustAwaitRoomFor(size_t size_bytes) {
 CUresult Allocations::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   Range* range = nullptr;
-  bool awaits_freed = false;
+  bool awaits_freed = false, must_cut;
   {
     const StateLock lock(state_.locks);
     if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
-    if (!MustAwaitRoomFor(size_bytes)) range = NewRange(bytes, size_bytes, &awaits_freed);
+    must_cut = arenas_.MustCut(size_bytes);
+    if (!must_cut && !MustAwaitRoomFor(size_bytes))
+      range = NewRange(bytes, size_bytes, &awaits_freed);
   }
+  if (must_cut) return AllocateArena(bytes, out);
   for (bool even_held = false; !range; even_held = true) {
     AwaitRoomFor(size_bytes, even_held);
     const StateLock lock(state_.locks);
@@ -160,8 +163,6 @@ CUresult Allocations::AwaitMemory(Range* range) {
 // Null when refused. A range that waits for freed memory is pinned.
 Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
   recording_.RecordIfOverBudget(size_bytes);
-  *awaits_freed = false;
-  if (arenas_.MustCut(size_bytes)) return Admits(size_bytes) ? NewArena(bytes) : nullptr;
   Range* const range =
       size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
   *awaits_freed = range && parking_.AwaitsFreed(*range);
@@ -178,31 +179,50 @@ Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed
   return range;
 }
 
-// Whatever has no memory is parked, before a call can name it.
-Range* Allocations::NewArena(size_t bytes) {
-  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+// No other thread is making memory: what it decided must hold until it is done, and this makes the
+// job unsafe.
+CUresult Allocations::AllocateArena(size_t bytes, CUdeviceptr* out) {
+  AwaitRoomFor(RoundUp(bytes, kGranuleBytes), true);
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const MakingLock making(state_.locks);
+  const StateLock lock(state_.locks);
+  const Arena* const arena = NewArena(bytes);
+  if (!arena) return Refused();
+  *out = arena->base;
+  return CUDA_SUCCESS;
+}
+
+// Evicted memory is parked before the parts get theirs: it must be idle then, as not all uses of a
+// part are known. Parts without memory are parked before a call can name them.
+const Arena* Allocations::NewArena(size_t bytes) {
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes), part_bytes = arenas_.PartBytes();
+  recording_.RecordIfOverBudget(size_bytes);
+  if (size_bytes < bytes || !state_.host_grant.HasRoomFor(size_bytes, part_bytes)) return nullptr;
   const CUdeviceptr base = state_.residency.mappings().TakeAddresses(size_bytes);
   if (!base) return nullptr;
   Arena* const arena = arenas_.Add(base, bytes);
+  state_.host_grant.NoteLargest(part_bytes);
   state_.host_grant.UpdateLimits(size_bytes);
-  arenas_.Cut(arena, state_.residency.NewParts(base, bytes, arenas_.PartBytes()));
-  const bool are_mapped = std::all_of(
-      arena->parts.begin(), arena->parts.end(),
-      [this](Range* part) SPILLWAY_REQUIRES(kStateLock) { return parking_.ParkIfNew(part); });
-  if (are_mapped) {
-    arena->id = NextId();
-    for (Range* part : arena->parts) {
-      state_.budget.Want(part->size_bytes);
-      Know(part);
-    }
-    ++state_.counters.arenas;
-    state_.counters.arena_bytes += size_bytes;
-    return arena->parts.front();
+  parking_.UpdateParking();
+  arenas_.Cut(arena, state_.residency.NewParts(base, bytes, part_bytes));
+  const auto is_mapped = [this](Range* part) SPILLWAY_REQUIRES(kStateLock) {
+    return parking_.ParkIfNew(part) && part->place != Place::kNowhere;
+  };
+  if (!std::all_of(arena->parts.begin(), arena->parts.end(), is_mapped)) {
+    const std::vector<Range*> parts = arena->parts;
+    arenas_.Remove(arena);
+    for (Range* part : parts) state_.residency.Free(part, {});
+    state_.pointer_safety.ForgetArena();
+    return nullptr;
   }
-  const std::vector<Range*> parts = arena->parts;
-  arenas_.Remove(arena);
-  for (Range* part : parts) state_.residency.Free(part, {});
-  return nullptr;
+  arena->id = NextId();
+  for (Range* part : arena->parts) {
+    state_.budget.Want(part->size_bytes);
+    Know(part);
+  }
+  ++state_.counters.arenas;
+  state_.counters.arena_bytes += size_bytes;
+  return arena;
 }
 
 CUresult Allocations::Refused() {
@@ -230,7 +250,7 @@ void Allocations::Know(Range* range) {
 }
 
 // Everything granted must be usable. HostGrant says how much host memory that takes. A range larger
-// than the budget is used where it is parked.
+// than the budget, where it is no arena, is used where it is parked.
 bool Allocations::Admits(size_t size_bytes) {
   const bool fits = HasRoomFor(size_bytes);
   if (fits) state_.host_grant.NoteLargest(size_bytes);  // a refused allocation needs no room

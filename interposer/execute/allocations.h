@@ -59,8 +59,9 @@ class Allocations {
   CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed)
       SPILLWAY_REQUIRES(kStateLock);
-  // Its first part. Without memory, a part is parked.
-  Range* NewArena(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
+  CUresult AllocateArena(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Null when refused.
+  const Arena* NewArena(size_t bytes) SPILLWAY_REQUIRES(kMakingLock, kStateLock);
   CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(kStateLock);

@@ -11,9 +11,11 @@ constexpr size_t kPartsInBudget = 64;
 
 }  // namespace
 
-// Without a mappable host copy, guesses would be fatal.
+// A budget that is small for a moment cuts nothing: an arena parks the job for good. Without a
+// mappable host copy, guesses would be fatal.
 bool Arenas::MustCut(size_t size_bytes) const {
-  return size_bytes > state_.budget.bytes() && state_.pointer_safety.MayPark();
+  return size_bytes > state_.budget.largest_bytes() && !state_.budget.IsHeld() &&
+         state_.pointer_safety.MayPark() && state_.residency.host().mappable();
 }
 
 size_t Arenas::PartBytes() const {
@@ -41,10 +43,12 @@ void Arenas::Remove(const Arena* arena) {
 
 void Arenas::AddParts(const Addresses& addresses, TouchSet* set) {
   if (arenas_.empty()) return;
+  ++searches_;
+  const bool is_first = std::exchange(set->cuts_arenas, false);
   for (const CUdeviceptr address : addresses) {
     Arena* const arena = ArenaAt(address);
     if (!arena) continue;
-    arena->cuts.Note(address);
+    if (is_first) arena->cuts.Note(address);
     if (!IsClaimed(address, *set)) AddPartsOf(*arena, address, arena->cuts.EndOf(address), set);
   }
   if (!set->claims) return;
@@ -72,8 +76,9 @@ void Arenas::AddPartsOf(const Arena& arena, CUdeviceptr begin, CUdeviceptr end, 
   const size_t last = arena.cuts.PartOf(std::min(end, arena.base + arena.requested_bytes) - 1);
   for (size_t i = arena.cuts.PartOf(begin); i <= last; ++i) {
     Range* const part = arena.parts[i];
-    if (std::find(set->ranges.begin(), set->ranges.end(), part) == set->ranges.end())
-      set->ranges.push_back(part);
+    if (std::exchange(part->found_by, searches_) == searches_) continue;
+    const auto named_end = set->ranges.begin() + set->named;
+    if (std::find(set->ranges.begin(), named_end, part) == named_end) set->ranges.push_back(part);
   }
 }
 

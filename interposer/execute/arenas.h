@@ -44,10 +44,12 @@ class Arenas {
  private:
   Arena* ArenaAt(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   static bool IsClaimed(CUdeviceptr address, const TouchSet& set);
-  static void AddPartsOf(const Arena& arena, CUdeviceptr begin, CUdeviceptr end, TouchSet* set);
+  void AddPartsOf(const Arena& arena, CUdeviceptr begin, CUdeviceptr end, TouchSet* set)
+      SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   std::vector<std::unique_ptr<Arena>> arenas_ SPILLWAY_GUARDED_BY(kStateLock);
+  std::uint64_t searches_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
 };
 
 }  // namespace spillway::interposer

@@ -89,7 +89,7 @@ class JobMemory {
   Eviction eviction_{state_, waits_, parking_};
   Spilling spilling_{state_};
   Restores restores_{state_, waits_, parking_, eviction_, spilling_};
-  LookAhead look_ahead_{state_, parking_, restores_};
+  LookAhead look_ahead_{state_, parking_, eviction_, restores_};
   DeferredFrees frees_{state_};
   ScratchMemory scratch_{state_, parking_, eviction_};
   PresumedReads presumed_{state_, frees_};

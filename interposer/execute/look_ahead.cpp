@@ -18,14 +18,22 @@ bool MayLeave(const Range* range) {
 
 void LookAhead::BringNext() {
   std::vector<Range*> next;
+  size_t bytes = 0;
   {
     const StateLock lock(state_.locks);
     if (!state_.residency.parking() || parking_.MustPrepare() || !parking_.MayMoveNow()) return;
+    if (state_.residency.copies().link().WaitNs(protocol::Direction::kToDevice) > 0) return;
     if (!state_.walk.IsActive() || !state_.executor.NoteNextUses(&state_.walk)) return;
     next = WhatComesNext();
-    for (Range* range : next) state_.residency.Pin(range);
+    for (Range* range : next) {
+      state_.residency.Pin(range);
+      bytes += range->size_bytes;
+    }
   }
-  restores_.MakeEachResident(next, [](Range*) { return Role::kReadsAndWrites; });
+  if (!next.empty()) eviction_.BeginMakingRoom(bytes);
+  for (Range* range : next) {
+    if (!restores_.BringBack(range)) break;
+  }
   const StateLock lock(state_.locks);
   for (Range* range : next) state_.residency.Unpin(range);
 }
@@ -42,7 +50,7 @@ std::vector<Range*> LookAhead::WhatComesNext() {
   std::sort(there.begin(), there.end(),
             [](const Range* a, const Range* b) { return a->next_use < b->next_use; });
   std::vector<Range*> next;
-  size_t bytes = 0, left_bytes = 0;
+  size_t bytes = 0, left_bytes = state_.residency.chunks().ObtainableBytes();
   for (Range* range : away) {
     bytes += range->size_bytes;
     if (bytes > state_.budget.bytes() / kShare) break;

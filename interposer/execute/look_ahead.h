@@ -5,11 +5,13 @@
 //
 // Invariants
 //  1. Nothing leaves that is used before what comes for it, as far as the plan tells.
-//  2. At most kShare of the budget comes at a time.
+//  2. At most one part in kShare of the budget comes at a time.
+//  3. It waits for memory on its way, and for nothing else.
 #pragma once
 
 #include <vector>
 
+#include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
 #include "interposer/execute/restores.h"
@@ -18,8 +20,8 @@ namespace spillway::interposer {
 
 class LookAhead {
  public:
-  LookAhead(JobState& state, Parking& parking, Restores& restores)
-      : state_(state), parking_(parking), restores_(restores) {}
+  LookAhead(JobState& state, Parking& parking, Eviction& eviction, Restores& restores)
+      : state_(state), parking_(parking), eviction_(eviction), restores_(restores) {}
 
   void BringNext() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
@@ -29,6 +31,7 @@ class LookAhead {
 
   JobState& state_;
   Parking& parking_;
+  Eviction& eviction_;
   Restores& restores_;
 };
 

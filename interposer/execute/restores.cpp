@@ -52,14 +52,12 @@ bool Restores::MakeAllResident(TouchSet* set) {
         !AllOnDevice(fitting) && state_.pointer_safety.MustPark() && parking_.MustPrepare();
   }
   const bool may_move = !must_prepare || parking_.PrepareToMove();
-  const bool resident =
-      may_move && MakeEachResident({fitting.begin(), fitting.size()},
-                                   [set](Range* range) { return PromisedRoleOf(*set, range); });
+  const bool resident = may_move && MakeEachResident({fitting.begin(), fitting.size()}, *set);
   return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
 }
 
-bool Restores::MakeEachResident(std::span<Range* const> ranges,
-                                base::FunctionRef<Role(Range*)> role_of) {
+// What must leave for all of them does so in one go, while the first ones come.
+bool Restores::MakeEachResident(std::span<Range* const> ranges, const TouchSet& set) {
   size_t away_bytes = 0;
   bool is_prepared;
   {
@@ -70,8 +68,15 @@ bool Restores::MakeEachResident(std::span<Range* const> ranges,
   if (ranges.size() > 1 && away_bytes > 0 && is_prepared) eviction_.BeginMakingRoom(away_bytes);
   return std::all_of(ranges.begin(), ranges.end(),
                      [&](Range* range) SPILLWAY_REQUIRES(kMakingLock) {
-                       return MakeResident(range, role_of(range));
+                       return MakeResident(range, PromisedRoleOf(set, range));
                      });
+}
+
+bool Restores::BringBack(Range* range) {
+  return eviction_.AwaitFreed(
+      range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
+        return IsMapped(range) || RestoreOnDemand(range, Role::kReadsAndWrites);
+      });
 }
 
 bool Restores::RestoreAll() {

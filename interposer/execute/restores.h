@@ -8,7 +8,6 @@
 
 #include <span>
 
-#include "base/function_ref.h"
 #include "base/inline_vector.h"
 #include "interposer/execute/call_roles.h"
 #include "interposer/execute/eviction.h"
@@ -27,9 +26,9 @@ class Restores {
   // The range is pinned. False when there is no memory for it.
   bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
-  // The same for several, with the mapping changes prepared.
-  bool MakeEachResident(std::span<Range* const> ranges, base::FunctionRef<Role(Range*)> role_of)
-      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // While the job parks: a pinned range that no call needs yet, as far as memory is free or on its
+  // way.
+  bool BringBack(Range* range) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // The ranges are pinned. False when they can be used neither on the device nor parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool RestoreAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
@@ -37,6 +36,8 @@ class Restores {
   bool ParkEvicted(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
 
  private:
+  bool MakeEachResident(std::span<Range* const> ranges, const TouchSet& set)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   base::InlineVector<Range*, 32> RangesThatFit(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
   bool AwaitUsesWhereParked(Range* range, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);

@@ -75,6 +75,7 @@ struct TouchSet : CallFacts {
   bool names_freed = false;  // an address of ours without an allocation
   bool must_park = false;    // parking must begin before the call
   bool awaits_scan = false;  // it is new, and the job is unproven until EndNew
+  bool cuts_arenas = true;   // its addresses were not noted yet (arenas.h)
   bool reads_host = false;   // host memory was scanned,
   bool host_is_unsure = false;
   bool reaches = false;                // it may use memory that it does not name itself

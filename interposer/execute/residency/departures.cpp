@@ -126,6 +126,7 @@ Range* Departures::IdleWorkspace() {
 bool Departures::TakeHostBuffer(Range* range) {
   HostPool& pool = parts_.copies->pool();
   const auto take = [&] {
+    if (range->arena) return pool.TakeMappable(range->size_bytes, &range->host);
     return (range->serves_parked && pool.TakeMappable(range->size_bytes, &range->host)) ||
            pool.Take(range->size_bytes, &range->host);
   };

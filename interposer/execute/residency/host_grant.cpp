@@ -52,9 +52,9 @@ void HostGrant::NoteNeed(size_t wanted_bytes, size_t largest_bytes) {
   need_bytes_ = std::max(need_bytes_, wanted_bytes + 2 * largest_bytes);
 }
 
-bool HostGrant::HasRoomFor(size_t size_bytes) {
+bool HostGrant::HasRoomFor(size_t size_bytes, size_t moves_bytes) {
   return MayHold(
-      BytesFor(parts_.counters->wanted_bytes + size_bytes, std::max(largest_bytes_, size_bytes)));
+      BytesFor(parts_.counters->wanted_bytes + size_bytes, std::max(largest_bytes_, moves_bytes)));
 }
 
 // Evicted memory without a grant lies in ordinary memory, as far as the launcher allows and the

@@ -49,7 +49,11 @@ class HostGrant {
     largest_bytes_ = std::max(largest_bytes_, bytes);
   }
 
-  bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+  // `moves_bytes`: how much of the memory moves as one.
+  bool HasRoomFor(size_t size_bytes, size_t moves_bytes) SPILLWAY_REQUIRES(kStateLock);
+  bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock) {
+    return HasRoomFor(size_bytes, size_bytes);
+  }
   size_t MayHoldBytes() SPILLWAY_REQUIRES(kStateLock);
   // For one more allocation the launcher allows enough, but the agent has not granted it yet.
   bool Lacks(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);

@@ -1,6 +1,7 @@
 #include "interposer/execute/state/budget_account.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/pause.h"
@@ -28,10 +29,13 @@ BudgetAccount::BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* cou
     : locks_(locks),
       counters_(counters),
       calls_(calls),
-      bytes_(budget_bytes / kGranuleBytes * kGranuleBytes) {}
+      bytes_(budget_bytes / kGranuleBytes * kGranuleBytes),
+      largest_bytes_(bytes_.load()) {}
 
 void BudgetAccount::Set(size_t bytes, std::uint64_t held_until_ns) {
   const size_t before_bytes = bytes_.exchange(bytes / kGranuleBytes * kGranuleBytes);
+  largest_bytes_ =
+      std::exchange(was_set_, true) ? std::max<size_t>(largest_bytes_, bytes_) : bytes_.load();
   held_until_ns_ = held_until_ns;
   if (bytes_ != before_bytes) ++counters_->budget_changes;
 }

@@ -26,6 +26,8 @@ class BudgetAccount {
   BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters, CallCounts* calls);
 
   size_t bytes() const { return bytes_.load(); }
+  // The largest that was ever set; the first one is not, where an agent sets others.
+  size_t largest_bytes() const { return largest_bytes_.load(std::memory_order_relaxed); }
   // `held_until_ns` (MonotonicNs): the next budget arrives by then. 0: this budget stays.
   void Set(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_REQUIRES(kStateLock);
   bool IsHeld() const;
@@ -49,6 +51,8 @@ class BudgetAccount {
   Counters* const counters_ SPILLWAY_PT_GUARDED_BY(kStateLock);
   CallCounts* const calls_;
   std::atomic<size_t> bytes_;
+  std::atomic<size_t> largest_bytes_;
+  bool was_set_ = false;
   std::atomic<bool> was_exceeded_{false};
   std::atomic<std::uint64_t> held_until_ns_{0}, returns_until_ns_{0};
 };

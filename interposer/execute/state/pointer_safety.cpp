@@ -63,6 +63,7 @@ void PointerSafety::FullScanDone(std::uint64_t launches, bool found_address) {
     MarkUnsafe(UnsafeReason::kUnexplainedAddress);
     return;
   }
+  if (unsafe_reason_ != UnsafeReason::kNone) return;  // found out meanwhile
   // Where nothing can be parked, a launch that waits for room would wait for its own scan.
   proven_ = new_launches_ == 0 || !can_park_;
   returns_ = !proven_;

@@ -78,8 +78,9 @@ class PointerSafety {
   }
   // Nothing is evicted while the device is busy, whatever that costs.
   bool MustWait() const { return choice_ != ParkChoice::kOff && !proven_; }
-  // The driver has refused memory that can be mapped.
-  void CannotPark() { can_park_ = false; }
+  // The driver has refused memory that can be mapped. A job with an arena keeps what is mapped, and
+  // evicts no more.
+  void CannotPark() { can_park_ = can_park_ && unsafe_reason_ == UnsafeReason::kArena; }
   bool IsProven() const { return proven_; }
   Standing standing() const;
   UnsafeReason unsafe_reason() const { return unsafe_reason_; }
@@ -118,6 +119,10 @@ class PointerSafety {
   }
   bool WantsFullScan(std::uint64_t launches);
   void FullScanDone(std::uint64_t launches, bool found_address);
+  // The arena was not made, and no call has been made since MarkUnsafe.
+  void ForgetArena() {
+    if (unsafe_reason_ == UnsafeReason::kArena) unsafe_reason_ = UnsafeReason::kNone;
+  }
   void MarkUnsafe(UnsafeReason why) {
     if (unsafe_reason_ == UnsafeReason::kNone) unsafe_reason_ = why;
     proven_ = returns_ = false;

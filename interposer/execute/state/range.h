@@ -134,9 +134,10 @@ struct Range : Tracked {
   RunPiece run_piece = RunPiece::kNone;
   Arena* arena = nullptr;                   // of which it is a part: its fast path stays closed
   PartPlace part_place = PartPlace::kNone;  // also once it is freed
-  bool is_released = false;                 // a piece of a released run: its fast path stays closed
-  int pins = 0;                             // calls in progress that name it and took the lock
-  int entered = 0;                          // of these, calls that use it where it is
+  std::uint64_t found_by = 0;  // the last search for a call's memory that found it as a part
+  bool is_released = false;    // a piece of a released run: its fast path stays closed
+  int pins = 0;                // calls in progress that name it and took the lock
+  int entered = 0;             // of these, calls that use it where it is
   bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
   int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
   std::uint32_t life = 0;      // allocations that it was before this one

@@ -137,6 +137,24 @@ TEST_F(ArenasTest, WhatACallUsesIsOnTheDevice) {
   EXPECT_GE(after.offloaded_bytes - before.offloaded_bytes, kBytes - kBudgetBytes);
 }
 
+// Regression: a call that had to wait for memory noted its addresses several times. So the first one
+// already counted as the last to bring new cuts, and reached to the arena's end.
+TEST_F(ArenasTest, TheFirstCallsUseTheirPartAlone) {
+  const CUdeviceptr base = Allocate(kBytes);
+  Fill(base + 100 * kMiB, 1, 4096);
+  EXPECT_LE(Count().restored_bytes, 2 * kMiB);
+}
+
+// An arena parks its job for good: a budget that is small for a moment is no reason to make one.
+TEST_F(ArenasTest, OnlyWhatIsLargerThanAnyBudgetSoFarIsCut) {
+  job_->grants().SetBudget(2 * kBytes);
+  job_->grants().SetBudget(kBudgetBytes);
+  Allocate(kBytes);
+  EXPECT_EQ(Count().arenas, 0u);
+  Allocate(3 * kBytes);
+  EXPECT_EQ(Count().arenas, 1u);
+}
+
 TEST_F(ArenasTest, BytesBeyondTheGuessAreRightToo) {
   const CUdeviceptr base = Allocate(kBytes);
   for (unsigned int round = 1; round <= 3; ++round) FillAll(base, round);

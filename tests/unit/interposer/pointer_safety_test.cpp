@@ -174,5 +174,16 @@ TEST(PointerSafetyTest, StandingImpliesItsConsequences) {
   EXPECT_EQ(PointerSafety(ParkChoice::kHost, true).standing(), Standing::kUnsafe);
 }
 
+// Regression: an arena was made while another thread scanned.
+TEST(PointerSafetyTest, AFullScanDoesNotProveAJobThatBecameUnsafeMeanwhile) {
+  PointerSafety safety(ParkChoice::kAuto, true);
+  safety.MarkUnsafe(UnsafeReason::kArena);
+  safety.FullScanDone(1, false);
+  EXPECT_FALSE(safety.IsProven());
+  EXPECT_TRUE(safety.MustPark());
+  safety.CannotPark();
+  EXPECT_TRUE(safety.MustPark()) << "its parts stay mapped";
+}
+
 }  // namespace
 }  // namespace spillway::interposer
