@@ -137,8 +137,8 @@ TEST_F(ArenasTest, WhatACallUsesIsOnTheDevice) {
   EXPECT_GE(after.offloaded_bytes - before.offloaded_bytes, kBytes - kBudgetBytes);
 }
 
-// Regression: a call that had to wait for memory noted its addresses several times. So the first one
-// already counted as the last to bring new cuts, and reached to the arena's end.
+// Regression: a call that had to wait for memory noted its addresses several times. So the first
+// one already counted as the last to bring new cuts, and reached to the arena's end.
 TEST_F(ArenasTest, TheFirstCallsUseTheirPartAlone) {
   const CUdeviceptr base = Allocate(kBytes);
   Fill(base + 100 * kMiB, 1, 4096);
