@@ -200,7 +200,7 @@ const Arena* Allocations::NewArena(size_t bytes) {
   if (size_bytes < bytes || !state_.host_grant.HasRoomFor(size_bytes, part_bytes)) return nullptr;
   const CUdeviceptr base = state_.residency.mappings().TakeAddresses(size_bytes);
   if (!base) return nullptr;
-  Arena* const arena = arenas_.Add(base, bytes);
+  Arena* const arena = arenas_.Add(base, bytes, part_bytes);
   state_.host_grant.NoteLargest(part_bytes);
   state_.host_grant.UpdateLimits(size_bytes);
   parking_.UpdateParking();
@@ -272,7 +272,7 @@ void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool w
   UseList busy;
   if (!stream) busy = state_.timeline.Unfinished();
   if (waits) state_.promises.Add(busy);
-  const Arena* const arena = IsBlock(found) ? nullptr : AsRange(found)->arena;
+  const Arena* const arena = ArenaOf(found);
   if (!arena) return FreeOne(found, busy, stream);
   const std::vector<Range*> parts = arena->parts;
   arenas_.Remove(arena);

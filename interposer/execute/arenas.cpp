@@ -23,9 +23,9 @@ size_t Arenas::PartBytes() const {
   return std::clamp(bytes, kGranuleBytes, kLargestPartBytes);
 }
 
-Arena* Arenas::Add(CUdeviceptr base, size_t bytes) {
+Arena* Arenas::Add(CUdeviceptr base, size_t bytes, size_t part_bytes) {
   state_.pointer_safety.MarkUnsafe(UnsafeReason::kArena);
-  return arenas_.emplace_back(std::make_unique<Arena>(base, bytes, PartBytes())).get();
+  return arenas_.emplace_back(std::make_unique<Arena>(base, bytes, part_bytes)).get();
 }
 
 void Arenas::Cut(Arena* arena, std::vector<Range*> parts) {
@@ -58,10 +58,7 @@ void Arenas::AddParts(const Addresses& addresses, TouchSet* set) {
   }
 }
 
-Arena* Arenas::ArenaAt(CUdeviceptr address) {
-  Allocation* const found = state_.FindUsable(address);
-  return found && !IsBlock(found) ? AsRange(found)->arena : nullptr;
-}
+Arena* Arenas::ArenaAt(CUdeviceptr address) { return ArenaOf(state_.FindUsable(address)); }
 
 // A document says how far the memory behind the address reaches.
 bool Arenas::IsClaimed(CUdeviceptr address, const TouchSet& set) {

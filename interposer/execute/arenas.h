@@ -33,7 +33,7 @@ class Arenas {
   bool MustCut(size_t size_bytes) const SPILLWAY_REQUIRES(kStateLock);
   size_t PartBytes() const SPILLWAY_REQUIRES(kStateLock);
   // Without a part so far. The job is unsafe from now on.
-  Arena* Add(CUdeviceptr base, size_t bytes) SPILLWAY_REQUIRES(kStateLock);
+  Arena* Add(CUdeviceptr base, size_t bytes, size_t part_bytes) SPILLWAY_REQUIRES(kStateLock);
   void Cut(Arena* arena, std::vector<Range*> parts) SPILLWAY_REQUIRES(kStateLock);
   // Its parts are ranges like any other from now on.
   void Remove(const Arena* arena) SPILLWAY_REQUIRES(kStateLock);

@@ -33,7 +33,7 @@ Allocation* JobState::FindUsable(CUdeviceptr address) {
 Allocation* JobState::FindBase(CUdeviceptr base) {
   Allocation* const found = FindUsable(base);
   if (!found || found->base != base) return nullptr;
-  const Arena* const arena = IsBlock(found) ? nullptr : AsRange(found)->arena;
+  const Arena* const arena = ArenaOf(found);
   return arena && arena->base != base ? nullptr : found;
 }
 

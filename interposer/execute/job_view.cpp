@@ -32,7 +32,7 @@ std::optional<Allocation> JobView::Describe(CUdeviceptr address) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(address);
   if (!found) return std::nullopt;
-  const Allocation* const arena = IsBlock(found) ? nullptr : AsRange(found)->arena;
+  const Allocation* const arena = ArenaOf(found);
   return arena ? *arena : *found;
 }
 

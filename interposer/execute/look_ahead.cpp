@@ -9,11 +9,6 @@ bool IsKnown(const Range* range) {
   return range->next_use < static_cast<std::uint64_t>(scheduler::IterationFollower::kNever);
 }
 
-bool MayLeave(const Range* range) {
-  return range->place == Place::kDevice && range->pins == 0 && range->holds == 0 &&
-         range->unmovable == Unmovable::kNo;
-}
-
 }  // namespace
 
 void LookAhead::BringNext() {
@@ -43,7 +38,7 @@ std::vector<Range*> LookAhead::WhatComesNext() {
   std::vector<Range*> away, there;
   state_.residency.ForEachLive([&](Range* range) {
     if (range->place == Place::kParked && IsKnown(range)) away.push_back(range);
-    if (MayLeave(range)) there.push_back(range);
+    if (MayLeave(*range)) there.push_back(range);
   });
   std::sort(away.begin(), away.end(),
             [](const Range* a, const Range* b) { return a->next_use < b->next_use; });

@@ -142,7 +142,7 @@ bool Sharing::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
     Mappings::SetPeerAt(AsBlock(found)->slab->plan.base, kGranuleBytes, peer, allowed);
     return true;
   }
-  if (AsRange(found)->arena || !IsMapped(AsRange(found))) return false;
+  if (ArenaOf(found) || !IsMapped(AsRange(found))) return false;
   Mappings::SetPeerAt(found->base, found->size_bytes, peer, allowed);
   return true;
 }

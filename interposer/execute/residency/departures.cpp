@@ -10,15 +10,6 @@
 #include "interposer/execute/state/recompute_record.h"
 
 namespace spillway::interposer {
-namespace {
-
-bool MayLeave(const Range& range) {
-  return range.place == Place::kDevice && range.pins == 0 && range.unmovable == Unmovable::kNo &&
-         range.holds == 0 && range.live;
-}
-
-}  // namespace
-
 bool Departures::StartMakingRoom(size_t bytes, LeaveFirst order) {
   if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // next uses change with each event
   while (!WillHaveRoom(bytes)) {

@@ -26,7 +26,7 @@ class BudgetAccount {
   BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters, CallCounts* calls);
 
   size_t bytes() const { return bytes_.load(); }
-  // The largest that was ever set; the first one is not, where an agent sets others.
+  // The largest so far. What it was before the first Set does not count once there was one.
   size_t largest_bytes() const { return largest_bytes_.load(std::memory_order_relaxed); }
   // `held_until_ns` (MonotonicNs): the next budget arrives by then. 0: this budget stays.
   void Set(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_REQUIRES(kStateLock);

@@ -176,6 +176,12 @@ inline bool IsMapped(const Range* range) {
   return range->place == Place::kDevice || range->place == Place::kLeaving;
 }
 
+// Nothing keeps it on the device, but perhaps a call that names it without the lock.
+inline bool MayLeave(const Range& range) {
+  return range.place == Place::kDevice && range.pins == 0 && range.unmovable == Unmovable::kNo &&
+         range.holds == 0 && range.live;
+}
+
 template <class Ranges>
 bool AllOnDevice(const Ranges& ranges) {
   return std::all_of(ranges.begin(), ranges.end(), IsMapped);
@@ -222,5 +228,9 @@ inline Chunks Range::NoteUnmapped() {
 inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }
 inline SlabBlock* AsBlock(Allocation* found) { return static_cast<SlabBlock*>(found); }
 inline Range* AsRange(Allocation* found) { return static_cast<Range*>(found); }
+// The arena that it is a part of, or null. `found` may be null.
+inline Arena* ArenaOf(Allocation* found) {
+  return found && !IsBlock(found) ? AsRange(found)->arena : nullptr;
+}
 
 }  // namespace spillway::interposer
