@@ -1,9 +1,11 @@
 // A vector of trivially copyable items that stores the first N inline, without heap.
 //
-// Hooks build a dozen for each launch, so an empty one writes to no item.
+// Hooks build about twenty for each launch. So an empty one writes to no item, and its capacity and
+// size are one word.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -30,7 +32,7 @@ class InlineVector {
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
     if (this == &other) return *this;
-    if (other.data_ == other.inline_) return *this = other;
+    if (!other.IsOnHeap()) return *this = other;
     Release();
     data_ = other.data_;
     size_ = other.size_;
@@ -52,12 +54,12 @@ class InlineVector {
     new (&data_[size_++]) T{members...};
   }
   void clear() { size_ = 0; }
-  void Truncate(size_t size) { size_ = size; }
+  void Truncate(size_t size) { size_ = static_cast<std::uint32_t>(size); }
   // The other items keep their order.
   template <class Gone>
   void EraseIf(Gone gone) {
-    size_t kept = 0;
-    for (size_t i = 0; i < size_; ++i) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < size_; ++i) {
       const T item = data_[i];
       if (!gone(item)) data_[kept++] = item;
     }
@@ -74,14 +76,15 @@ class InlineVector {
   const T* end() const { return data_ + size_; }
 
  private:
+  bool IsOnHeap() const { return capacity_ != N; }
   void Release() {
-    if (data_ != inline_) std::free(data_);
+    if (IsOnHeap()) std::free(data_);
   }
   [[gnu::noinline, gnu::cold]] void Grow() {
-    T* larger = static_cast<T*>(std::malloc(2 * capacity_ * sizeof(T)));
+    T* larger = static_cast<T*>(std::malloc(2 * size_t{capacity_} * sizeof(T)));
     if (!larger) std::abort();
     std::memcpy(larger, data_, size_ * sizeof(T));
-    if (data_ != inline_) std::free(data_);
+    Release();
     data_ = larger;
     capacity_ *= 2;
   }
@@ -90,8 +93,8 @@ class InlineVector {
     T inline_[N];
   };
   T* data_;
-  size_t size_ = 0;
-  size_t capacity_ = N;
+  std::uint32_t capacity_ = N;
+  std::uint32_t size_ = 0;
 };
 
 }  // namespace spillway::base
