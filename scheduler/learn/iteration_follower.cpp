@@ -80,6 +80,7 @@ Followed IterationFollower::Observe(const JobEvent& event) {
   const uint64_t token = TokenOf(event);
   context_.Add(token);
   const bool is_expected = tracking_ != Tracking::kLost && EventAt(next_).token == token;
+  if (is_expected && IsBoundAt(next_, event)) return Advance(next_);
   if (is_expected && MatchAt(next_, event) != Match::kNone) return Accept(next_, event);
   if (TakesAny(event)) return Accept(next_, event);
   return FollowElsewhere(event);
@@ -132,6 +133,18 @@ IterationFollower::Match IterationFollower::MatchOther(int32_t buffer, uint64_t 
   if (bound_[Index(buffer)].is_certain) return Match::kNone;
   const int32_t other = BufferOf(allocation);
   return other >= 0 && bound_[Index(other)].is_certain ? Match::kNone : Match::kWeak;
+}
+
+bool IterationFollower::IsBoundAt(int32_t position, const JobEvent& event) const {
+  const PatternEvent& expected = EventAt(position);
+  if (expected.kind != JobEventKind::kOperation || expected.kind != event.kind) return false;
+  const auto touches = pattern_->TouchesOf(expected);
+  if (touches.size() != event.touches.size()) return false;
+  for (size_t i = 0; i < touches.size(); ++i) {
+    const Binding& bound = bound_[Index(touches[i].buffer)];
+    if (bound.allocation != event.touches[i].allocation || !bound.is_certain) return false;
+  }
+  return true;
 }
 
 IterationFollower::Match IterationFollower::MatchAt(int32_t position, const JobEvent& event) const {
@@ -272,6 +285,10 @@ Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
     Bind(touches[i].buffer, event.touches[i].allocation);
     bound_[Index(touches[i].buffer)].is_certain = true;
   }
+  return Advance(position);
+}
+
+Followed IterationFollower::Advance(int32_t position) {
   seen_in_[Index(position)] = iterations_;
   ++seen_;
   unknown_in_a_row_ = 0;

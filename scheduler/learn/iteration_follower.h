@@ -124,6 +124,8 @@ class IterationFollower {
   void SortTouches();
   void SortChangingBuffers();
   bool TakesAny(const JobEvent& event) const;
+  // Nearly every operation: it touches the buffers' certain allocations, so it binds nothing anew.
+  bool IsBoundAt(int32_t position, const JobEvent& event) const;
   Match MatchAt(int32_t position, const JobEvent& event) const;
   Match MatchPersistent(int32_t position, const JobEvent& event) const;
   Match MatchBuffer(int32_t buffer, uint64_t allocation) const {
@@ -136,6 +138,7 @@ class IterationFollower {
   int32_t FindFar(Range places, const JobEvent& event, const TokenContext& context) const;
   Followed FollowElsewhere(const JobEvent& event);
   Followed Accept(int32_t position, const JobEvent& event);
+  Followed Advance(int32_t position);
   Followed NoteUnknown();
   void Bind(int32_t buffer, uint64_t allocation) {
     if (AllocationOf(buffer) != allocation) Rebind(buffer, allocation);
