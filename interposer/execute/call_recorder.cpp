@@ -11,23 +11,21 @@ namespace {
 // In a call that took no lock, the first range stands for all memory.
 size_t FirstRange(const TouchSet& set) { return set.at_once ? 1 : 0; }
 
-RecordedTouch TouchOf(std::uint64_t allocation, Role role, bool may_write) {
-  if (IsScratch(role)) return {.allocation = allocation, .writes = false, .reads = false};
-  return {.allocation = allocation,
-          .writes = may_write && role != Role::kReads,
-          .reads = role != Role::kOverwrites};
-}
+bool IsRead(Role role) { return role != Role::kOverwrites && !IsScratch(role); }
+bool IsWritten(Role role) { return role != Role::kReads && !IsScratch(role); }
 
 }  // namespace
 
 // Memory that the call reaches but does not name is not part of its shape.
 CallRecorder::Operation::Operation(const TouchSet& set, Effect effect) {
   std::uint64_t sizes = 0;
-  const size_t named = set.at_once ? set.ranges.size() : set.named;
-  for (size_t i = FirstRange(set); i < set.ranges.size(); ++i) {
+  const bool may_write = effect != Effect::kReads;
+  const size_t count = set.ranges.size(), named = set.at_once ? count : set.named;
+  for (size_t i = FirstRange(set); i < count; ++i) {
     const Range& range = *set.ranges[i];
     if (Touches(range.id)) continue;
-    touches_.push_back(TouchOf(range.id, PromisedRoleAt(set, i), effect != Effect::kReads));
+    const Role role = PromisedRoleAt(set, i);
+    touches_.emplace_back(range.id, may_write && IsWritten(role), IsRead(role));
     if (i < named) sizes = AddSize(sizes, range.size_bytes);
   }
   shape_ = ShapeOnStream(set.shape.Mixed(), set.stream->number, sizes);

@@ -16,6 +16,8 @@ bool IsUndocumented(const TouchSet& set, Effect effect) {
   return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
 }
 
+bool IsToRepeat(const TouchSet& set) { return set.experiment && set.experiment->repeats; }
+
 void CountEnded(const TouchSet& set, Effect effect) {
   if (IsUndocumented(set, effect)) {
     Timeline::UndocumentedEnded(set.use, set.turn.IsMine());
@@ -38,13 +40,14 @@ CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect,
     return begun;
   if (state_.walk.IsActive() && set->stream && !set->recorded)
     plan_.FollowPlan(stream, effect, set);
-  if (set->step) {
+  if (set->step && !set->step->recompute.empty()) {
     const CUresult made = RecomputeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
-    if (!set->step->prefetch_behind.empty()) plan_.AskFor(set->step->prefetch_behind, effect);
   }
+  if (set->step && !set->step->prefetch_behind.empty())
+    plan_.AskFor(set->step->prefetch_behind, effect);
   if (learns) learning_.Begin(*addresses, set);
-  if (effect == Effect::kLaunches) ExpectRecord(*addresses, stream, set);
+  if (effect == Effect::kLaunches && IsToKeepRecord(*set)) ExpectRecord(*addresses, stream, set);
   if (set->call) records_.BeginRecord(*addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
@@ -98,13 +101,15 @@ CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Ef
   }
 }
 
+bool JobCalls::IsToKeepRecord(const TouchSet& set) const {
+  const bool is_kept = state_.drops_eagerly || (set.step && set.step->keeps_record);
+  return !set.call && (IsToRepeat(set) || is_kept);
+}
+
 // A launch whose kind experiments have proved may have a record, like a library's call.
 void JobCalls::ExpectRecord(const Addresses& addresses, StreamName stream, TouchSet* set) {
-  const bool is_to_repeat = set->experiment && set->experiment->repeats;
-  const bool is_kept = state_.drops_eagerly || (set->step && set->step->keeps_record);
-  if (set->call || !(is_to_repeat || is_kept)) return;
   learning_.Expect(addresses, stream, set);
-  if (!set->learned || !(set->learned->is_proved || is_to_repeat)) return;
+  if (!set->learned || !(set->learned->is_proved || IsToRepeat(*set))) return;
   AssignRoles(addresses, set);
   set->call = &set->learned->call;
 }
@@ -151,7 +156,7 @@ void JobCalls::Withdraw(TouchSet* set) {
 CUresult JobCalls::RecomputeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
                                             TouchSet* set) {
   const PlanStep& step = *set->step;
-  if (step.recompute.empty() || set->awaits_scan || !plan_.AnyToRerun(step)) return CUDA_SUCCESS;
+  if (set->awaits_scan || !plan_.AnyToRerun(step)) return CUDA_SUCCESS;
   Withdraw(set);
   plan_.Rerun(step, stream);
   return BeginFastOrLocked(addresses, stream, effect, set);

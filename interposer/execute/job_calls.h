@@ -64,6 +64,7 @@ class JobCalls {
  private:
   CUresult BeginFastOrLocked(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool IsToKeepRecord(const TouchSet& set) const;
   void ExpectRecord(const Addresses& addresses, StreamName stream, TouchSet* set)
       SPILLWAY_EXCLUDES(kStateLock);
   void EndLearned(TouchSet* set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);

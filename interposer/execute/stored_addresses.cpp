@@ -86,15 +86,6 @@ void StoredAddresses::ForgetHost(CUdeviceptr base, size_t bytes) {
   state_.all_memory.Update();
 }
 
-// What it reaches from there is read as it is followed.
-void StoredAddresses::ReadHost(TouchSet* set) const {
-  set->held_on_host.clear();
-  set->host_places.clear();
-  set->host_is_unsure = false;
-  if (!set->host_words) return;
-  for (const CUdeviceptr word : *set->host_words) ReadHostAt(word, set);
-}
-
 void StoredAddresses::ReadHostAt(CUdeviceptr word, TouchSet* set) const {
   if (!ordering_rules::kHostMemoryIsRead || !set->reads_host) return;
   for (const CUdeviceptr base : HostRegions::Instance().BasesNear(word))

@@ -45,8 +45,16 @@ class StoredAddresses {
   void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Scans the host memory that a launch names, and what a word leads to.
-  void ReadHost(TouchSet* set) const;
+  // Scans the host memory that a launch names. What it reaches from there is read as it is
+  // followed.
+  void ReadHost(TouchSet* set) const {
+    set->held_on_host.clear();
+    set->host_places.clear();
+    set->host_is_unsure = false;
+    if (!set->host_words) return;
+    for (const CUdeviceptr word : *set->host_words) ReadHostAt(word, set);
+  }
+  // Scans what a word leads to.
   void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
   void ReadHostPlace(HostRegions::Place place, TouchSet* set) const;
   bool FoundNewOnHost(const TouchSet& set) const;

@@ -90,6 +90,7 @@ void PlanWalk::FillStep(const Followed& followed, PlanStep* step) {
     step->pattern = now_->plan->pattern().fingerprint;
     step->is_planned = HasActions();
   }
+  if (!HasActions()) return;
   step->keeps_record = now_->plan->IsRerunLater(followed.position);
   for (const LiveAction& action : now_->plan->Before(followed.position))
     AddBefore(followed.position, action, step);
