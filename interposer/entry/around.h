@@ -195,15 +195,10 @@ void NoteVisibleWithoutJob(Effect effect, Collect& collect) {
     VisibleWork::MakeAllWorkVisible();
 }
 
+// `place`: where the search for the next job goes on.
 template <class Collect, class Call>
-CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
-  const bool is_first = place == 0;
-  JobMemory* const job = interposer::Jobs().Next(&place);
-  if (is_first) interposer::DeferredWaits::WorkIsUnseen();
-  if (!job) {
-    if (is_first && interposer::HostRegions::AnyEver()) NoteVisibleWithoutJob(effect, collect);
-    return call();
-  }
+CUresult AroundJob(JobMemory* job, bool is_first, int place, StreamName stream, Effect effect,
+                   Collect& collect, Call& call) {
   Collector collector(job);
   collect(collector);
   if (collector.is_unsure()) job->post_launch_scan().AwaitNewWork();
@@ -214,14 +209,27 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   }
   interposer::Claims own_claims;
   interposer::CallFacts facts = collector.Facts(&own_claims);
-  facts.writes_variables =
-      collector.WritesElsewhere() && job->stored_addresses().WritesVariables(collector.transfers());
+  if (!collector.transfers().empty())
+    facts.writes_variables = collector.WritesElsewhere() &&
+                             job->stored_addresses().WritesVariables(collector.transfers());
   interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect, facts);
   if (scope.answer() != CUDA_SUCCESS) return scope.answer();
   if (library_call) NoteInCall(collector.addresses(), scope.reaches());
-  const CUresult result = AroundJobs(place, stream, effect, collect, call);
+  JobMemory* const next = interposer::Jobs().Next(&place);
+  const CUresult result =
+      next ? AroundJob(next, false, place, stream, effect, collect, call) : call();
   if (scope.End(result, collector.transfers())) collector.NoteScan();
   return result;
+}
+
+template <class Collect, class Call>
+CUresult AroundJobs(StreamName stream, Effect effect, Collect& collect, Call& call) {
+  int place = 0;
+  JobMemory* const first = interposer::Jobs().Next(&place);
+  interposer::DeferredWaits::WorkIsUnseen();
+  if (first) return AroundJob(first, true, place, stream, effect, collect, call);
+  if (interposer::HostRegions::AnyEver()) NoteVisibleWithoutJob(effect, collect);
+  return call();
 }
 
 }  // namespace internal
@@ -234,7 +242,7 @@ CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const interposer::TurnPass turn;
   if (const CUresult ended = EndRecordsOfVisibleWork(); ended != CUDA_SUCCESS) return ended;
   const BeginningJobs beginning;
-  const CUresult result = internal::AroundJobs(0, stream, effect, collect, call);
+  const CUresult result = internal::AroundJobs(stream, effect, collect, call);
   return effect == Effect::kLaunches ? result : UnlessWrong(result);
 }
 

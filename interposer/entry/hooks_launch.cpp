@@ -95,7 +95,7 @@ CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call
     ScanLaunch(launches->function, &dimensions, launches->kernelParams, nullptr, add);
   };
   auto others = [&] { return AroundEach(launches + 1, count - 1, call); };
-  return internal::AroundJobs(0, {launches->hStream, false}, Effect::kLaunches, collect, others);
+  return internal::AroundJobs({launches->hStream, false}, Effect::kLaunches, collect, others);
 }
 
 }  // namespace
@@ -119,12 +119,12 @@ using spillway::entry::WholeLaunch;
                                 unsigned int bx, unsigned int by, unsigned int bz,               \
                                 unsigned int shared, CUstream stream, void** parameters,         \
                                 void** extra) {                                                  \
+    const LaunchDimensions d = {gx, gy, gz, bx, by, bz, shared};                                 \
     WholeLaunch launch;                                                                          \
-    return AroundLaunch(f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters,   \
-                        extra, &launch, [&] {                                                    \
-                          return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream,        \
-                                               parameters, extra);                               \
-                        });                                                                      \
+    return AroundLaunch(f, d, {stream, per_thread}, parameters, extra, &launch, [&] {            \
+      return Driver().name(f, d.grid_x, d.grid_y, d.grid_z, d.block_x, d.block_y, d.block_z,     \
+                           d.shared_bytes, stream, parameters, extra);                           \
+    });                                                                                          \
   }
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel, false)
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
