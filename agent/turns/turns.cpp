@@ -51,16 +51,19 @@ int64_t Permille(int64_t part_ns, int64_t of_ns) {
 }
 
 // What was lost of it.
-int64_t PermilleRepeated(const TimeLoss& now, const TimeLoss& before) {
-  return Permille(now.steps_repeated_ns - before.steps_repeated_ns,
-                  now.steps_of_ns - before.steps_of_ns);
-}
-int64_t PermilleWaited(const TimeLoss& now, const TimeLoss& before) {
-  const int64_t lost_permille =
-      Permille(now.steps_lost_ns - before.steps_lost_ns, now.steps_of_ns - before.steps_of_ns);
-  return std::max(
-      Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns),
-      lost_permille - PermilleRepeated(now, before));
+struct Shares {
+  int64_t repeats_permille, plan_permille, waits_permille;
+};
+Shares SharesOf(const TimeLoss& now, const TimeLoss& before) {
+  const int64_t steps_ns = now.steps_of_ns - before.steps_of_ns;
+  const int64_t lost_permille = Permille(now.steps_lost_ns - before.steps_lost_ns, steps_ns);
+  const int64_t repeats_permille =
+      Permille(now.steps_repeated_ns - before.steps_repeated_ns, steps_ns);
+  const int64_t calls_permille =
+      Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns);
+  const int64_t stalls_permille = std::max<int64_t>(lost_permille - repeats_permille, 0);
+  return {repeats_permille, steps_ns > 0 ? stalls_permille : calls_permille,
+          std::max(calls_permille, stalls_permille)};
 }
 
 bool IsTaker(const TurnPart& part) { return part.may_take && part.choice != TurnsChoice::kNever; }
@@ -101,6 +104,7 @@ DeviceTurnView Turns::ViewOf(DeviceId device) const {
   if (found == devices_.end()) return {};
   const Device& known = found->second;
   return {.is_on = known.is_on,
+          .is_cheap = known.cheap_ns >= 0 && last_ns_ - known.cheap_ns >= kMovesNs,
           .reason = known.reason,
           .since_ns = known.since_ns,
           .next = known.next,
@@ -141,8 +145,10 @@ void Turns::Measure(const TurnPart& part, int64_t now_ns, Rate& rate) {
   const auto follow = [is_told](int64_t& mean, int64_t last) {
     mean = (mean + (is_told ? last : 0)) / 2;
   };
-  follow(rate.waits_permille, PermilleWaited(part.loss, rate.loss));
-  follow(rate.repeats_permille, PermilleRepeated(part.loss, rate.loss));
+  const Shares shares = SharesOf(part.loss, rate.loss);
+  follow(rate.repeats_permille, shares.repeats_permille);
+  follow(rate.stalls_permille, shares.plan_permille);
+  follow(rate.waits_permille, shares.waits_permille);
   rate.loss = part.loss;
   rate.at_ns = now_ns;
 }
@@ -173,12 +179,40 @@ void Turns::Meet(std::span<const TurnJob> jobs, int64_t now_ns) {
   last_ns_ = now_ns;
 }
 
+// What the takers of a device lose of its time. Note [Turns or shares]
+class Turns::LostTogether {
+ public:
+  void Add(const Rate& rate) {
+    repeats_permille_ += rate.repeats_permille;
+    waits_.Add(rate.waits_permille);
+    stalls_.Add(rate.stalls_permille);
+  }
+  int64_t PermilleOf(std::optional<int64_t> idle_permille) const {
+    const int64_t idle_for_memory_permille = idle_permille ? std::min(*idle_permille, waits_.second)
+                                                           : stalls_.first * stalls_.second / 1000;
+    return std::min<int64_t>(repeats_permille_ + idle_for_memory_permille, 1000);
+  }
+
+ private:
+  struct TwoLargest {
+    int64_t first = 0, second = 0;
+    void Add(int64_t permille) {
+      second = std::max(second, std::min(first, permille));
+      first = std::max(first, permille);
+    }
+  };
+
+  int64_t repeats_permille_ = 0;
+  TwoLargest waits_, stalls_;
+};
+
 // Note [Turns or shares]
 void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob> jobs,
                    int64_t now_ns) {
   Device& device = devices_[id];
   int64_t needed = 0, free_bytes = facts.memory_bytes;
-  int64_t waits_permille = 0, repeats_permille = 0, turns_permille = 0;  // of all takers together
+  int64_t turns_permille = 0;  // of all takers together
+  LostTogether lost;
   int takers = 0, all = 0, forbidden = 0;
   bool is_asked = false, parks = false, learns = false;
   for (const TurnJob& job : jobs) {
@@ -199,21 +233,14 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
     parks = parks || part->parks;
     const Rate& rate = entry.rates.at(id);
     learns = learns || Learns(*part, now_ns, rate);
-    waits_permille += rate.waits_permille;
-    repeats_permille += rate.repeats_permille;
+    lost.Add(rate);
     turns_permille += PermilleOfTurns(*part, facts);
   }
   const int64_t most_bytes = device.is_on ? free_bytes - free_bytes / 16 : free_bytes;
   const bool fits = takers < 2 || needed <= most_bytes;
-  const int64_t divisor = std::max(takers, 1);
-  // They compute in no more of the time than they do not wait.
-  const int64_t all_wait_permille = waits_permille - 1000 * (divisor - 1);
-  const int64_t lost_permille =
-      facts.idle_permille
-          ? repeats_permille +
-                std::min(waits_permille, std::max(*facts.idle_permille, all_wait_permille))
-          : (repeats_permille + waits_permille) / divisor;
-  const bool moves = !learns && lost_permille > 2 * turns_permille / divisor;
+  const int64_t lost_permille = lost.PermilleOf(facts.idle_permille);
+  turns_permille /= std::max(takers, 1);
+  const bool moves = !learns && lost_permille >= std::max(kLeastLostPermille, turns_permille);
   const bool wants = !fits && (device.is_on || is_asked || parks || moves);
   const TurnReason why = fits && takers >= 2     ? TurnReason::kFits
                          : fits && forbidden > 0 ? TurnReason::kForbidden
@@ -225,12 +252,16 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
                                                  : TurnReason::kCheap;
   device.is_tight = !fits;
   if (!device.is_on) device.lost_permille = lost_permille;
-  device.turns_permille = turns_permille / divisor;
+  device.turns_permille = turns_permille;
   if (wants == device.is_on) {
     device.changing_ns = -1;
-    if (!device.is_on) device.reason = why;
+    if (device.is_on) return;
+    device.reason = why;
+    const bool is_cheap = why == TurnReason::kCheap && !learns && lost_permille > 0;
+    device.cheap_ns = !is_cheap ? -1 : device.cheap_ns < 0 ? now_ns : device.cheap_ns;
     return;
   }
+  device.cheap_ns = -1;
   if (device.changing_ns < 0) device.changing_ns = now_ns;
   const bool is_settled =
       now_ns - device.changing_ns >= (wants && why == TurnReason::kMoves ? kMovesNs : kSettleNs);

@@ -7,14 +7,18 @@
 // Note [Turns or shares]
 // A device goes into turns when its takers, as far as they are active, do not fit together, and one
 // of three holds. An operator asks for it (TurnsChoice::kAlways). A taker parks its evicted memory
-// on the host, because its pointers are opaque. Or the device loses more than twice as much of its
-// time to movement as turns would cost, for kMovesNs. It loses what its takers recompute, and what
-// they wait for memory, but of that no more than it is idle: while one waits, another may compute.
-// It is idle as the driver tells, and for them also while others compute: where all wait together.
-// Where the driver does not tell how idle it is, the takers' mean loss counts. Turns cost half a
-// swap's part of a turn's length: the next job begins before all of its memory is there. While a
-// job learns, it moves more than it will: nothing counts for kLearningNs, by its device's clock, or
-// kMostLearningNs by the agent's. A device goes back when the takers fit with a sixteenth to spare.
+// on the host, because its pointers are opaque. Or the device loses a twentieth of its time to
+// movement, and no less than turns would cost, for kMovesNs.
+//
+// It loses what its takers recompute, and the time in which it is idle because they wait for
+// memory. A call's wait alone is no such time: the device may work on earlier calls of the same
+// job, or for others. So waits only bound the idle time that the driver tells: a device that is
+// idle for longer than two takers wait is idle for another reason. Where the driver does not tell,
+// two takers are taken to wait independently, and one that follows a plan for as long as its plan
+// predicts. Turns cost half a swap's part of a turn's length: the next job begins before all of its
+// memory is there. While a job learns, it moves more than it will: nothing counts for kLearningNs,
+// by its device's clock, or kMostLearningNs by the agent's. A device goes back when the takers fit
+// with a sixteenth to spare: what shares would lose is not known while jobs take turns.
 //
 // Note [Order of turns]
 // Jobs that waited for starving_ns() come first, and cannot be preempted. A job that is overdue
@@ -133,6 +137,7 @@ struct TurnView {
 
 struct DeviceTurnView {
   bool is_on = false;
+  bool is_cheap = false;  // shares: its loss is known, and has been little for a while
   TurnReason reason = TurnReason::kFits;
   int64_t since_ns = 0;
   JobId next{};                // of those that wait; 0: nobody
@@ -143,7 +148,9 @@ struct DeviceTurnView {
 class Turns {
  public:
   static constexpr int64_t kSettleNs = 2'000'000'000;
-  static constexpr int64_t kMovesNs = 6'000'000'000;  // a few readings of how idle a device is
+  // A reading each 2 s counts half: one of a wholly idle device is forgotten sooner.
+  static constexpr int64_t kMovesNs = 12'000'000'000;
+  static constexpr int64_t kLeastLostPermille = 50;
   static constexpr int64_t kLearningNs = 30'000'000'000, kMostLearningNs = 600'000'000'000;
   static constexpr int kLevels = 5;
 
@@ -165,7 +172,9 @@ class Turns {
   struct Rate {
     TimeLoss loss;
     int64_t at_ns = 0;
-    int64_t waits_permille = 0, repeats_permille = 0;
+    int64_t repeats_permille = 0;
+    int64_t stalls_permille = 0;            // by its plan, or of calls while it follows none
+    int64_t waits_permille = 0;             // of calls, or stalls if these are more
     std::optional<int64_t> learns_from_ns;  // by the device's clock; nullopt: it does not learn
     int64_t learns_since_ns = 0;            // by the agent's
   };
@@ -189,10 +198,12 @@ class Turns {
     TurnReason reason = TurnReason::kFits;
     int64_t since_ns = 0;
     int64_t changing_ns = -1;  // since when the facts speak for the other mode
+    int64_t cheap_ns = -1;     // since when its loss is known to be little
     bool is_tight = false;     // its takers do not fit
     JobId next{};
     int64_t lost_permille = 0, turns_permille = 0;
   };
+  class LostTogether;
   class Round;
   friend class Round;
 

@@ -167,6 +167,9 @@ class Life:
     def await_first_naps(self):
         deadline = time.monotonic() + PATIENCE_S
         while not all("asleep 1" in self.machine.errors(job.name) for job in self.jobs):
+            for job in self.jobs:
+                if not job.runs():
+                    raise Harm(f"{job.name} ended with {job.process.returncode} before it slept: {self.machine.errors(job.name)[-500:]}")
             if time.monotonic() > deadline:
                 raise Harm("the models do not begin")
             time.sleep(0.02)

@@ -37,7 +37,7 @@ void AddLoss(TimeLoss& sum, const protocol::LostTime& lost) {
 
 // Of the decision between shares and turns.
 std::string Costs(const DeviceTurnView& view) {
-  if (view.reason != TurnReason::kMoves) return "";
+  if (view.reason != TurnReason::kMoves && !view.is_cheap) return "";
   return " (" + std::to_string(view.lost_permille / 10) + " % of the device's time, turns " +
          std::to_string(view.turns_permille / 10) + " %)";
 }
@@ -223,10 +223,20 @@ std::string DeviceTurns::NameOf(JobId job) const {
 void DeviceTurns::LogModes() {
   for (uint32_t i = 0; i < parts_.facts->devices.size(); ++i) {
     const DeviceTurnView view = turns_.ViewOf(DeviceId{i});
-    if (std::exchange(logged_modes_[DeviceId{i}], view.is_on) == view.is_on) continue;
+    const Mode mode = view.is_on      ? Mode::kTurns
+                      : view.is_cheap ? Mode::kSharesByChoice
+                                      : Mode::kShares;
+    Mode& logged = logged_modes_[DeviceId{i}];
+    const bool is_moment =  // of more loss, or of learning
+        logged == Mode::kSharesByChoice && mode == Mode::kShares &&
+        view.reason == TurnReason::kCheap;
+    if (is_moment) continue;
+    const Mode before = std::exchange(logged, mode);
+    if (mode == before || (mode == Mode::kShares && before == Mode::kSharesByChoice)) continue;
+    constexpr const char* texts[] = {
+        "share its memory again: ", "go on sharing its memory: ", "take turns from now on: "};
     parts_.services->Inform("device " + std::to_string(i) + ": jobs " +
-                            (view.is_on ? "take turns from now on: " : "share its memory again: ") +
-                            TextOf(view.reason) + Costs(view));
+                            texts[static_cast<size_t>(mode)] + TextOf(view.reason) + Costs(view));
   }
 }
 

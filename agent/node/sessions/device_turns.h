@@ -37,6 +37,8 @@ class DeviceTurns {
   DeviceTurnView ViewOf(DeviceId device) const { return turns_.ViewOf(device); }
 
  private:
+  enum class Mode : uint8_t { kShares, kSharesByChoice, kTurns };
+
   void NoteIdle();
   std::vector<TurnDevice> Devices() const;
   std::vector<TurnJob> Jobs(int64_t now_ns) const;
@@ -54,7 +56,7 @@ class DeviceTurns {
   Turns turns_;
   std::shared_ptr<const DeviceProcesses> read_;
   std::map<std::string, int64_t> idle_permille_;  // by UUID; of devices that the driver tells of
-  std::map<DeviceId, bool> logged_modes_;
+  std::map<DeviceId, Mode> logged_modes_;
   std::map<std::pair<JobId, DeviceId>, TurnStanding> logged_;
   bool is_used_ = false;
   bool must_tell_ = false;  // a job has not heard its newest standing

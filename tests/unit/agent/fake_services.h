@@ -41,6 +41,7 @@ class FakeServices : public NodeServices {
   void JobStarted(const JobReport& job) override { started.push_back(job.name); }
   void JobEnded(const JobReport& job) override { ended.push_back(job.name); }
   void Warn(const std::string& line) override { warnings.push_back(line); }
+  void Inform(const std::string& line) override { informed.push_back(line); }
   void Note(const std::string&) override {}
   base::Status Reload() override { return base::Error{"the file has an error"}; }
   base::Status SetLogLevel(const std::string&) override { return base::Ok(); }
@@ -56,7 +57,7 @@ class FakeServices : public NodeServices {
   std::map<pid_t, std::shared_ptr<FakeProcess>> processes;  // that PeerOf finds
   std::vector<SessionId> watched;
   std::map<pid_t, JobIdentity> identities;  // for processes that are not simply local
-  std::vector<std::string> started, ended, warnings;
+  std::vector<std::string> started, ended, warnings, informed;
 };
 
 }  // namespace spillway::agent

@@ -131,13 +131,43 @@ TEST_F(NodeTurnsTest, AutoIsDecidedByTheTimeThatJobsReportAsLost) {
   Pass(5 * kSecond, {&first, &second});
   EXPECT_TRUE(first.heard.empty()) << "nothing is lost";
 
-  for (int i = 1; i <= 10; ++i) {
+  for (int i = 1; i <= 20; ++i) {
     first.lost.waited_of_ns = second.lost.steps_ns = i * kSecond;
     first.lost.waited_ns = second.lost.steps_lost_ns = i * kSecond / 10 * 9;
     Pass(kSecond, {&first, &second});
   }
   EXPECT_EQ(node_->Report(now_ns_).devices[0].turns.reason, TurnReason::kMoves);
   EXPECT_FALSE(first.heard.empty() || second.heard.empty());
+}
+
+TEST_F(NodeTurnsTest, AutoSaysWhyJobsShareAndWhyTheyTakeTurns) {
+  Start(AutoConfig());
+  Member first = Begin(12), second = Begin(12);
+  const auto lose = [&](int seconds, int64_t permille) {
+    for (int i = 0; i < seconds; ++i) {
+      for (Member* member : {&first, &second}) {
+        member->lost.steps_ns += kSecond;
+        member->lost.steps_lost_ns += kSecond / 1000 * permille;
+        member->lost.steps_repeated_ns += kSecond / 1000 * permille;
+      }
+      Pass(kSecond, {&first, &second});
+    }
+  };
+  lose(5, 20);
+  EXPECT_TRUE(services_.informed.empty());
+  lose(15, 20);
+  EXPECT_EQ(services_.informed,
+            std::vector<std::string>{"device 0: jobs go on sharing its memory: little time is "
+                                     "lost to movement (3 % of the device's time, turns 22 %)"});
+  lose(4, 300);
+  lose(40, 20);
+  EXPECT_EQ(services_.informed.size(), 1U) << "it says so once";
+  services_.informed.clear();
+  lose(20, 300);
+  ASSERT_FALSE(services_.informed.empty());
+  EXPECT_EQ(services_.informed[0],
+            "device 0: jobs take turns from now on: more time is lost to movement than turns cost "
+            "(59 % of the device's time, turns 22 %)");
 }
 
 TEST_F(NodeTurnsTest, DeviceMayForbidWhatTheJobsMay) {
