@@ -46,24 +46,10 @@ int64_t ToldNs(const TimeLoss& now, const TimeLoss& before) {
   return std::max(now.waited_of_ns - before.waited_of_ns, now.steps_of_ns - before.steps_of_ns);
 }
 
+void Follow(int64_t& mean, int64_t last) { mean = (mean + last) / 2; }
+
 int64_t Permille(int64_t part_ns, int64_t of_ns) {
   return of_ns <= 0 ? 0 : base::scale(1000, std::clamp<int64_t>(part_ns, 0, of_ns), of_ns);
-}
-
-// What was lost of it.
-struct Shares {
-  int64_t repeats_permille, plan_permille, waits_permille;
-};
-Shares SharesOf(const TimeLoss& now, const TimeLoss& before) {
-  const int64_t steps_ns = now.steps_of_ns - before.steps_of_ns;
-  const int64_t lost_permille = Permille(now.steps_lost_ns - before.steps_lost_ns, steps_ns);
-  const int64_t repeats_permille =
-      Permille(now.steps_repeated_ns - before.steps_repeated_ns, steps_ns);
-  const int64_t calls_permille =
-      Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns);
-  const int64_t stalls_permille = std::max<int64_t>(lost_permille - repeats_permille, 0);
-  return {repeats_permille, steps_ns > 0 ? stalls_permille : calls_permille,
-          std::max(calls_permille, stalls_permille)};
 }
 
 bool IsTaker(const TurnPart& part) { return part.may_take && part.choice != TurnsChoice::kNever; }
@@ -74,7 +60,7 @@ const char* TextOf(TurnReason reason) {
   constexpr const char* texts[] = {
       "all jobs fit together",
       "turns are forbidden by the operator's settings",
-      "little time is lost to movement",
+      "too little time is lost to movement",
       "its library is older, or it has a guarantee",
       "the operator's settings ask for turns",
       "a job's pointers are opaque",
@@ -128,29 +114,45 @@ bool Turns::IsSilent(const TurnJob& job, int64_t now_ns) const {
   return now_ns - job.heard_ns > std::max(rules_.silent_ns, job.silent_ns);
 }
 
-// A window is one of the device's clock. A job that tells of no such time for long loses nothing.
+// Windows are of the device's clock. A job that tells of no such time for long loses nothing.
 void Turns::Measure(const TurnPart& part, int64_t now_ns, Rate& rate) {
   if (!part.is_learning) rate.learns_from_ns.reset();
   if (part.is_learning && !rate.learns_from_ns) {
     rate.learns_from_ns = part.loss.waited_of_ns;
     rate.learns_since_ns = now_ns;
   }
-  if (rate.at_ns == 0 || Learns(part, now_ns, rate))
-    rate = {.loss = part.loss,
-            .at_ns = now_ns,
+  if (rate.calls.at_ns == 0 || Learns(part, now_ns, rate))
+    rate = {.calls = {part.loss, now_ns},
+            .steps = {part.loss, now_ns},
             .learns_from_ns = rate.learns_from_ns,
             .learns_since_ns = rate.learns_since_ns};
-  const bool is_told = ToldNs(part.loss, rate.loss) >= kWindowNs;
-  if (!is_told && now_ns - rate.at_ns < kNoNewsNs) return;
-  const auto follow = [is_told](int64_t& mean, int64_t last) {
-    mean = (mean + (is_told ? last : 0)) / 2;
-  };
-  const Shares shares = SharesOf(part.loss, rate.loss);
-  follow(rate.repeats_permille, shares.repeats_permille);
-  follow(rate.stalls_permille, shares.plan_permille);
-  follow(rate.waits_permille, shares.waits_permille);
-  rate.loss = part.loss;
-  rate.at_ns = now_ns;
+  MeasureCalls(part.loss, now_ns, rate);
+  MeasureSteps(part.loss, now_ns, rate);
+}
+
+void Turns::MeasureCalls(const TimeLoss& now, int64_t now_ns, Rate& rate) {
+  const TimeLoss& before = rate.calls.loss;
+  const bool is_told = ToldNs(now, before) >= kWindowNs;
+  if (!is_told && now_ns - rate.calls.at_ns < kNoNewsNs) return;
+  Follow(rate.calls_permille,
+         Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns));
+  rate.is_known = true;
+  rate.calls = {now, now_ns};
+}
+
+// Plans tell at an iteration's end only, which may be seconds after the last one.
+void Turns::MeasureSteps(const TimeLoss& now, int64_t now_ns, Rate& rate) {
+  const TimeLoss& before = rate.steps.loss;
+  const int64_t steps_ns = now.steps_of_ns - before.steps_of_ns;
+  rate.follows_plan =
+      steps_ns >= kWindowNs || (rate.follows_plan && now_ns - rate.steps.at_ns < kNoNewsNs);
+  if (steps_ns < kWindowNs && now_ns - rate.steps.at_ns < kNoNewsNs) return;
+  const int64_t repeats_permille =
+      Permille(now.steps_repeated_ns - before.steps_repeated_ns, steps_ns);
+  const int64_t lost_permille = Permille(now.steps_lost_ns - before.steps_lost_ns, steps_ns);
+  Follow(rate.repeats_permille, repeats_permille);
+  Follow(rate.stalls_permille, std::max<int64_t>(lost_permille - repeats_permille, 0));
+  rate.steps = {now, now_ns};
 }
 
 int64_t Turns::PermilleOfTurns(const TurnPart& part, const TurnDevice& device) const {
@@ -184,9 +186,11 @@ class Turns::LostTogether {
  public:
   void Add(const Rate& rate) {
     repeats_permille_ += rate.repeats_permille;
-    waits_.Add(rate.waits_permille);
-    stalls_.Add(rate.stalls_permille);
+    waits_.Add(std::max(rate.calls_permille, rate.stalls_permille));
+    stalls_.Add(rate.follows_plan ? rate.stalls_permille : rate.calls_permille);
+    is_known_ = is_known_ && rate.is_known;
   }
+  bool is_known() const { return is_known_; }
   int64_t PermilleOf(std::optional<int64_t> idle_permille) const {
     const int64_t idle_for_memory_permille = idle_permille ? std::min(*idle_permille, waits_.second)
                                                            : stalls_.first * stalls_.second / 1000;
@@ -202,6 +206,7 @@ class Turns::LostTogether {
     }
   };
 
+  bool is_known_ = true;
   int64_t repeats_permille_ = 0;
   TwoLargest waits_, stalls_;
 };
@@ -257,7 +262,7 @@ void Turns::Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob
     device.changing_ns = -1;
     if (device.is_on) return;
     device.reason = why;
-    const bool is_cheap = why == TurnReason::kCheap && !learns && lost_permille > 0;
+    const bool is_cheap = why == TurnReason::kCheap && !learns && lost.is_known();
     device.cheap_ns = !is_cheap ? -1 : device.cheap_ns < 0 ? now_ns : device.cheap_ns;
     return;
   }

@@ -104,7 +104,7 @@ enum class TurnStanding : uint8_t { kShares, kRuns, kWaits };
 enum class TurnReason : uint8_t {
   kFits,         // shares: all fit together
   kForbidden,    // shares: the operator's settings
-  kCheap,        // shares: little time is lost to movement
+  kCheap,        // shares: too little time is lost to movement
   kCannot,       // shares: an older library, or a guarantee
   kAsked,        // turns: the operator's settings
   kParks,        // turns: a job's pointers are opaque
@@ -169,12 +169,17 @@ class Turns {
   int64_t starving_ns() const;
 
  private:
-  struct Rate {
+  struct Window {  // from its beginning on
     TimeLoss loss;
     int64_t at_ns = 0;
-    int64_t repeats_permille = 0;
-    int64_t stalls_permille = 0;            // by its plan, or of calls while it follows none
-    int64_t waits_permille = 0;             // of calls, or stalls if these are more
+  };
+  struct Rate {
+    Window calls, steps;
+    int64_t calls_permille = 0;             // that calls wait
+    int64_t stalls_permille = 0;            // by its plan, without what it repeats
+    int64_t repeats_permille = 0;           // by its plan
+    bool follows_plan = false;              // it told of an iteration lately
+    bool is_known = false;                  // a window has ended since it learned
     std::optional<int64_t> learns_from_ns;  // by the device's clock; nullopt: it does not learn
     int64_t learns_since_ns = 0;            // by the agent's
   };
@@ -211,6 +216,8 @@ class Turns {
   static bool Learns(const TurnPart& part, int64_t now_ns, const Rate& rate);
   bool IsSilent(const TurnJob& job, int64_t now_ns) const;
   static void Measure(const TurnPart& part, int64_t now_ns, Rate& rate);
+  static void MeasureCalls(const TimeLoss& now, int64_t now_ns, Rate& rate);
+  static void MeasureSteps(const TimeLoss& now, int64_t now_ns, Rate& rate);
   int64_t PermilleOfTurns(const TurnPart& part, const TurnDevice& device) const;
   void Choose(DeviceId id, const TurnDevice& facts, std::span<const TurnJob> jobs, int64_t now_ns);
   int LevelOf(const Entry& entry) const;

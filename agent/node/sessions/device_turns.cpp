@@ -226,13 +226,11 @@ void DeviceTurns::LogModes() {
     const Mode mode = view.is_on      ? Mode::kTurns
                       : view.is_cheap ? Mode::kSharesByChoice
                                       : Mode::kShares;
+    // Jobs that fit for a moment, or lose more, go on sharing: it is said once until they take
+    // turns.
     Mode& logged = logged_modes_[DeviceId{i}];
-    const bool is_moment =  // of more loss, or of learning
-        logged == Mode::kSharesByChoice && mode == Mode::kShares &&
-        view.reason == TurnReason::kCheap;
-    if (is_moment) continue;
-    const Mode before = std::exchange(logged, mode);
-    if (mode == before || (mode == Mode::kShares && before == Mode::kSharesByChoice)) continue;
+    if (logged == Mode::kSharesByChoice && mode == Mode::kShares) continue;
+    if (std::exchange(logged, mode) == mode) continue;
     constexpr const char* texts[] = {
         "share its memory again: ", "go on sharing its memory: ", "take turns from now on: "};
     parts_.services->Inform("device " + std::to_string(i) + ": jobs " +

@@ -157,8 +157,8 @@ TEST_F(NodeTurnsTest, AutoSaysWhyJobsShareAndWhyTheyTakeTurns) {
   EXPECT_TRUE(services_.informed.empty());
   lose(15, 20);
   EXPECT_EQ(services_.informed,
-            std::vector<std::string>{"device 0: jobs go on sharing its memory: little time is "
-                                     "lost to movement (3 % of the device's time, turns 22 %)"});
+            std::vector<std::string>{"device 0: jobs go on sharing its memory: too little time "
+                                     "is lost to movement (3 % of the device's time, turns 22 %)"});
   lose(4, 300);
   lose(40, 20);
   EXPECT_EQ(services_.informed.size(), 1U) << "it says so once";

@@ -68,6 +68,18 @@ class TurnsTest : public testing::Test {
       Pass(50'000'000);
     }
   }
+  // Iterations of so many seconds: calls tell as they wait, the plan at each end.
+  void PassIterations(int count, int seconds, Planned planned) {
+    for (int iteration = 0; iteration < count; ++iteration) {
+      Pass(seconds * kSecond, planned.wait);
+      for (TurnJob& job : jobs_) {
+        TimeLoss& loss = job.parts[0].loss;
+        loss.steps_of_ns += seconds * kSecond;
+        loss.steps_lost_ns += seconds * 1'000'000 * (planned.stall + planned.repeat);
+        loss.steps_repeated_ns += seconds * 1'000'000 * planned.repeat;
+      }
+    }
+  }
   TurnStanding Standing(const TurnJob& job) const { return turns_.ViewOf(job.id, kFirst).standing; }
   TurnStanding StandingOf(uint64_t id) { return Standing(Of(id)); }
   TurnReason ReasonOf(uint64_t id) { return turns_.ViewOf(JobId{id}, kFirst).reason; }
@@ -159,6 +171,34 @@ TEST_F(TurnsTest, WhatCallsWaitIsNoLossBesideAPlan) {
   Job(2, 90, TurnsChoice::kAuto);
   PassPlanned(60, {.wait = 560, .stall = 50});
   EXPECT_FALSE(turns_.IsOn(kFirst));
+}
+
+// Regression: a window without an iteration's end counted as one in which nothing was recomputed.
+TEST_F(TurnsTest, IterationsOfManySecondsCountWhole) {
+  devices_[0].idle_permille = 5;
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  PassIterations(12, 5, {.wait = 500, .repeat = 200});
+  EXPECT_TRUE(turns_.IsOn(kFirst));
+}
+
+// Regression: in windows without an iteration's end what calls wait counted instead of the plan.
+TEST_F(TurnsTest, WhatCallsWaitIsNoLossBesideAPlanOfLongIterations) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  PassIterations(2, 5, {.wait = 750, .stall = 50});
+  PassIterations(4, 20, {.wait = 750, .stall = 50});
+  EXPECT_FALSE(turns_.IsOn(kFirst));
+}
+
+TEST_F(TurnsTest, SharesOfJobsThatLoseNothingAreAChoiceToo) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  PassPlanned(5, {});
+  EXPECT_FALSE(turns_.ViewOf(kFirst).is_cheap);
+  PassPlanned(20, {});
+  EXPECT_TRUE(turns_.ViewOf(kFirst).is_cheap);
+  EXPECT_EQ(turns_.ViewOf(kFirst).lost_permille, 0);
 }
 
 // The driver does not tell how idle the device is.
