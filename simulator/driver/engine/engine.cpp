@@ -34,9 +34,11 @@ constexpr Nanos kWaitForOthers_ns = 1'000'000;
 constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
 
 // A process is elsewhere if kChecksAsleep checks in a row find its threads asleep outside the
-// driver, or after kChecksBusy checks in a row without a driver call.
+// driver, or after kChecksBusy checks in a row without a driver call. The former take well below
+// 100 ms: so often a thread of a library below the program may call the driver, to look for work,
+// while the program sleeps. Other processes then go on between two such calls.
 constexpr auto kCheckInterval = std::chrono::milliseconds(20);
-constexpr int kChecksAsleep = 5;
+constexpr int kChecksAsleep = 2;
 constexpr int kChecksBusy = 500;
 
 Nanos MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }

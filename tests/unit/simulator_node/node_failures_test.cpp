@@ -55,6 +55,19 @@ TEST(SharedMachineFailureTest, ProcessThatWaitsOutsideTheDriverDelaysOthersOnlyB
   EXPECT_NEAR(static_cast<double>(TimeOf(elsewhere.Rest())), 0, 0.5e6);
 }
 
+// Regression: three models took turns. While two slept, a thread of Spillway looked at their work
+// every 100 ms, and the third went on at that pace.
+TEST(SharedMachineFailureTest, ProcessThatSleepsBetweenShortCallsDelaysNoOther) {
+  const TestMachine machine;
+  TenantProcess sleeper = machine.Start("1/2", {"time", "looks:60", "time"});
+  sleeper.Line();
+
+  const Lines lines = machine.Start("2/2", {"kernels:20", "time"}).Rest();
+
+  EXPECT_NEAR(static_cast<double>(TimeOf(lines)), 20e6, 0.5e6);
+  EXPECT_FALSE(sleeper.HasLineWithin(0));
+}
+
 TEST(SharedMachineFailureTest, WorkOfAProcessThatWaitsOutsideTheDriverContinues) {
   const TestMachine machine;
   TenantProcess elsewhere = machine.Start("1/2", {"launch:5", "time", "wait", "kernels:1", "time"});

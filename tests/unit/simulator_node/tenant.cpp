@@ -4,6 +4,7 @@
 //   kernels:N    N of a millisecond    launch:N     the same without waiting
 //   h2d:MIB d2h:MIB  a copy            free_bytes   the driver's free memory
 //   wait         reads a line, outside the driver
+//   looks:N      N short calls of the driver, and 90 ms of sleep after each
 //   compute:MS   computes without the driver, by this process's clock
 //   time         "time NS" on the virtual clock
 //   exec         becomes a program that sleeps
@@ -63,6 +64,7 @@ class Tenant {
     if (name == "kernels" || name == "h2d" || name == "d2h")
       Check(cuStreamSynchronize(stream_), "synchronise");
     if (name == "wait") (void)std::getchar();
+    if (name == "looks") Look(number);
     if (name == "compute") Compute(number);
     if (name == "time") std::printf("time %llu\n", spillway_sim_read("simulated_ns"));
     if (name == "free_bytes") SayFree();
@@ -99,6 +101,13 @@ class Tenant {
     Check(to_device ? cuMemcpyHtoDAsync(device_, host_, size_bytes, stream_)
                     : cuMemcpyDtoHAsync(host_, device_, size_bytes, stream_),
           "copy");
+  }
+
+  void Look(std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      Check(cuStreamQuery(stream_), "query");
+      usleep(90'000);
+    }
   }
 
   static void Compute(std::size_t milliseconds) {
