@@ -134,8 +134,9 @@ void Turns::MeasureCalls(const TimeLoss& now, int64_t now_ns, Rate& rate) {
   const TimeLoss& before = rate.calls.loss;
   const bool is_told = ToldNs(now, before) >= kWindowNs;
   if (!is_told && now_ns - rate.calls.at_ns < kNoNewsNs) return;
-  Follow(rate.calls_permille,
-         Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns));
+  const int64_t calls_permille =
+      Permille(now.waited_ns - before.waited_ns, now.waited_of_ns - before.waited_of_ns);
+  Follow(rate.calls_permille, is_told ? calls_permille : 0);
   rate.is_known = true;
   rate.calls = {now, now_ns};
 }
@@ -144,12 +145,13 @@ void Turns::MeasureCalls(const TimeLoss& now, int64_t now_ns, Rate& rate) {
 void Turns::MeasureSteps(const TimeLoss& now, int64_t now_ns, Rate& rate) {
   const TimeLoss& before = rate.steps.loss;
   const int64_t steps_ns = now.steps_of_ns - before.steps_of_ns;
-  rate.follows_plan =
-      steps_ns >= kWindowNs || (rate.follows_plan && now_ns - rate.steps.at_ns < kNoNewsNs);
-  if (steps_ns < kWindowNs && now_ns - rate.steps.at_ns < kNoNewsNs) return;
+  const bool is_told = steps_ns >= kWindowNs;
+  if (!is_told && now_ns - rate.steps.at_ns < kNoNewsNs) return;
+  rate.follows_plan = is_told;
+  const int64_t of_ns = is_told ? steps_ns : 0;
   const int64_t repeats_permille =
-      Permille(now.steps_repeated_ns - before.steps_repeated_ns, steps_ns);
-  const int64_t lost_permille = Permille(now.steps_lost_ns - before.steps_lost_ns, steps_ns);
+      Permille(now.steps_repeated_ns - before.steps_repeated_ns, of_ns);
+  const int64_t lost_permille = Permille(now.steps_lost_ns - before.steps_lost_ns, of_ns);
   Follow(rate.repeats_permille, repeats_permille);
   Follow(rate.stalls_permille, std::max<int64_t>(lost_permille - repeats_permille, 0));
   rate.steps = {now, now_ns};

@@ -55,15 +55,17 @@ class TurnsTest : public testing::Test {
   struct Planned {
     int64_t wait = 0, stall = 0, repeat = 0;
   };
+  static void EndSteps(int64_t ns, const Planned& planned, TimeLoss& loss) {
+    loss.steps_of_ns += ns;
+    loss.steps_lost_ns += ns / 1000 * (planned.stall + planned.repeat);
+    loss.steps_repeated_ns += ns / 1000 * planned.repeat;
+  }
   void PassPlanned(int seconds, Planned first, std::optional<Planned> second = std::nullopt) {
     for (int i = 0; i < seconds * 20; ++i) {
       for (TurnJob& job : jobs_) {
         const Planned& planned = job.id == JobId{2} && second ? *second : first;
-        TimeLoss& loss = job.parts[0].loss;
-        loss.waited_ns += 50'000 * planned.wait / clock_divisor_;
-        loss.steps_of_ns += 50'000'000 / clock_divisor_;
-        loss.steps_lost_ns += 50'000 * (planned.stall + planned.repeat) / clock_divisor_;
-        loss.steps_repeated_ns += 50'000 * planned.repeat / clock_divisor_;
+        job.parts[0].loss.waited_ns += 50'000 * planned.wait / clock_divisor_;
+        EndSteps(50'000'000 / clock_divisor_, planned, job.parts[0].loss);
       }
       Pass(50'000'000);
     }
@@ -72,12 +74,7 @@ class TurnsTest : public testing::Test {
   void PassIterations(int count, int seconds, Planned planned) {
     for (int iteration = 0; iteration < count; ++iteration) {
       Pass(seconds * kSecond, planned.wait);
-      for (TurnJob& job : jobs_) {
-        TimeLoss& loss = job.parts[0].loss;
-        loss.steps_of_ns += seconds * kSecond;
-        loss.steps_lost_ns += seconds * 1'000'000 * (planned.stall + planned.repeat);
-        loss.steps_repeated_ns += seconds * 1'000'000 * planned.repeat;
-      }
+      for (TurnJob& job : jobs_) EndSteps(seconds * kSecond, planned, job.parts[0].loss);
     }
   }
   TurnStanding Standing(const TurnJob& job) const { return turns_.ViewOf(job.id, kFirst).standing; }
@@ -332,6 +329,16 @@ TEST_F(TurnsTest, OneThatLearnsForEverDoesNotKeepOthersFromTurns) {
     Of(3).parts[0].loss = {};  // it never waits
   }
   EXPECT_TRUE(turns_.IsOn(kFirst));
+}
+
+// Regression: half a second of waits counted as if the whole minute had been lost.
+TEST_F(TurnsTest, LittleNewsInALongTimeIsNoLoss) {
+  Job(1, 90, TurnsChoice::kAuto);
+  Job(2, 90, TurnsChoice::kAuto);
+  Pass(kSecond / 2, 900);
+  clock_divisor_ = 1'000'000;  // the device's clock stands nearly still
+  Pass(65 * kSecond, 900);
+  EXPECT_EQ(turns_.ViewOf(kFirst).lost_permille, 0);
 }
 
 TEST_F(TurnsTest, JobsWithoutNewsForLongLoseNothing) {
