@@ -43,8 +43,7 @@ void PlanFollower::ReportToPlan(Effect effect, TouchSet* set) {
 void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
   ReportToPlan(effect, set);
   if (set->step->began_iteration) BeginIteration(stream, *set->step);
-  if (effect != Effect::kLaunches || !set->step->prefetch.empty())
-    AskFor(set->step->prefetch, effect);
+  AskFor(set->step->prefetch, effect);
 }
 
 // A launch does not wait until memory is mapped for others: that happens after it (EndPlanned). A
