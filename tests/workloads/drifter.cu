@@ -4,7 +4,7 @@
 // also reads a result back, like logging.
 //
 // Prints a checksum twenty times; beside each, on standard error, what the process holds: resident
-// KiB, mappings, open files.
+// KiB, the most mappings since the last time, open files.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/arguments.h"
@@ -31,6 +32,8 @@ struct DrifterOptions {
 constexpr int kThreads = 256;
 constexpr int kBlocks = 8;
 constexpr int kReports = 20;
+// Their number is several times higher for some iterations after a change of the budget.
+constexpr int kMappingCounts = 1000;
 constexpr int kRecurring =
     3;  // recurring kinds of iterations; each fourth period has a kind of its own
 
@@ -214,13 +217,13 @@ long open_files() {
                        std::filesystem::directory_iterator());
 }
 
-void report(int iteration, const std::vector<Buffer>& parameters) {
+void report(int iteration, const std::vector<Buffer>& parameters, long most_mappings) {
   std::uint64_t sum = 0;
   for (const Buffer& parameter : parameters) sum = mix_bits(sum ^ parameter.first_word());
   std::printf("iteration %d checksum %016llx\n", iteration, static_cast<unsigned long long>(sum));
   std::fflush(stdout);
   std::fprintf(stderr, "iteration %d resident_kib %ld mappings %ld files %ld\n", iteration,
-               resident_kib(parameters.front().data()), mappings(), open_files());
+               resident_kib(parameters.front().data()), most_mappings, open_files());
 }
 
 void drift(const DrifterOptions& options) {
@@ -230,13 +233,17 @@ void drift(const DrifterOptions& options) {
     parameters.emplace_back(options.layer_bytes);
     parameters.back().clear();
   }
+  const int between_counts = std::max(options.iterations / kMappingCounts, 1);
+  long most_mappings = 0;
   for (int begin = 0; begin < options.iterations; begin += options.period) {
     const int period = begin / options.period, kind = period % (kRecurring + 1);
     const Model model(options, kind < kRecurring ? kind : period, parameters, rectify);
     for (int i = begin; i < begin + options.period && i < options.iterations; ++i) {
       model.iterate();
       if (i % 7 == 0) parameters.front().first_word();
-      if ((i + 1) % (options.iterations / kReports) == 0) report(i + 1, parameters);
+      if (i % between_counts == 0) most_mappings = std::max(most_mappings, mappings());
+      if ((i + 1) % (options.iterations / kReports) == 0)
+        report(i + 1, parameters, std::exchange(most_mappings, 0));
     }
   }
 }
